@@ -1,0 +1,218 @@
+"""`python -m lab`: a cluster that stays until it is taken down, and what a person does with it."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import httpx2
+from lightkube.core.exceptions import ApiError
+
+from lab import build, network, node, remains, runs
+from lab.errors import LabError
+from lab.faults import Faults
+from lab.plane import ADMIN_KUBECONFIG, plane
+from lab.progress import say
+from lab.taints import Taint
+
+_DEFAULT_NAME = "default"
+_FAULTS = {
+    "dns": Faults.break_dns,
+    "api": Faults.break_api,
+    "mtu": Faults.drop_mtu,
+    "cut": Faults.cut,
+    "freeze": Faults.freeze,
+}
+_EPILOG = """\
+examples:
+  python -m lab up --nodes 2            a control plane and two real nodes (root)
+  python -m lab up --nodes 0 --fake 50  a control plane and fifty simulated nodes (anyone)
+  python -m lab kubectl get nodes
+  python -m lab break node-1 dns        its pods get no DNS any more …
+  python -m lab heal node-1             … and now they do
+  python -m lab down
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    # So that being asked to stop unwinds like Ctrl-C, and leaves nothing behind.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    try:
+        arguments = _parser().parse_args(argv)
+        sys.exit(arguments.run(arguments))
+    except LabError as why:
+        print(f"lab: {why}", file=sys.stderr)
+        sys.exit(1)
+    except (ApiError, httpx2.HTTPError) as why:
+        print(f"lab: the API server did not do as it was asked: {why}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m lab",
+        description="A real Kubernetes on this machine.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--name", default=_DEFAULT_NAME, help="which cluster, if there are several (%(default)s)")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+
+    up = verbs.add_parser("up", help="start a cluster that stays")
+    up.add_argument("--nodes", type=int, help="real nodes (2; without root, 0)")
+    up.add_argument("--fake", type=int, help="simulated nodes (0; without root, 2)")
+    up.add_argument("--taint", type=_taint, action="append", default=[], metavar="KEY[=VALUE]:EFFECT")
+    up.add_argument("--kubernetes", default=build.KUBERNETES_VERSION, metavar="VERSION", help="%(default)s")
+    up.set_defaults(run=_up)
+
+    verbs.add_parser("down", help="take the cluster away").set_defaults(run=_down)
+    verbs.add_parser("status", help="which clusters there are").set_defaults(run=_status)
+
+    clean = verbs.add_parser("clean", help="remove what killed processes left behind")
+    clean.add_argument("--all", action="store_true", help="also clusters that are up, whoever uses them")
+    clean.set_defaults(run=_clean)
+
+    kubectl = verbs.add_parser("kubectl", help="run kubectl against the cluster", add_help=False)
+    kubectl.add_argument("arguments", nargs=argparse.REMAINDER)
+    kubectl.set_defaults(run=_kubectl)
+
+    verbs.add_parser("shell", help="a shell with KUBECONFIG and PATH set").set_defaults(run=_shell)
+
+    fault = verbs.add_parser("break", help="break a real node's network")
+    fault.add_argument("node")
+    fault.add_argument("fault", choices=_FAULTS)
+    fault.set_defaults(run=_break)
+
+    heal = verbs.add_parser("heal", help="end all faults of a node")
+    heal.add_argument("node")
+    heal.set_defaults(run=_heal)
+
+    builder = verbs.add_parser("build", help="build the programs, if they are not built yet")
+    builder.add_argument("--kubernetes", default=build.KUBERNETES_VERSION, metavar="VERSION", help="%(default)s")
+    builder.add_argument("--karpenter", action="store_true", help="Karpenter with its KWOK provider, too")
+    builder.set_defaults(run=_build)
+    return parser
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    if runs.kept(arguments.name):
+        raise LabError(f"cluster {arguments.name!r} is up already; `python -m lab down` takes it away")
+    real = arguments.nodes if arguments.nodes is not None else 2 if network.is_root() else 0
+    fake = arguments.fake if arguments.fake is not None else 0 if network.is_root() else 2
+    if arguments.nodes is None and not network.is_root():
+        say("real nodes need root, so these are simulated")
+    say("starting the control plane")
+    with plane(arguments.kubernetes, keep_as=arguments.name) as cluster:
+        if real:
+            say(f"starting {real} real node{'s' if real > 1 else ''}")
+            cluster.start_nodes(*(f"node-{number}" for number in range(1, real + 1)), taints=arguments.taint)
+            say("waiting for cluster DNS")
+            cluster.wait_for_dns()
+        if fake:
+            say(f"starting {fake} simulated node{'s' if fake > 1 else ''}")
+            cluster.fake_nodes(fake, taints=arguments.taint)
+    say("the cluster is up; `python -m lab kubectl get nodes` looks at it, `python -m lab down` takes it away")
+    return 0
+
+
+def _down(arguments: argparse.Namespace) -> int:
+    remains.remove(_cluster(arguments).folder)
+    say(f"cluster {arguments.name!r} is gone")
+    return 0
+
+
+def _status(_arguments: argparse.Namespace) -> int:
+    rows = [(run.name or "-", _state(run), str(run.folder)) for run in runs.existing()]
+    for name, state, folder in [("NAME", "STATE", "FOLDER"), *rows]:
+        print(f"{name:<12} {state:<28} {folder}")
+    return 0
+
+
+def _state(run: runs.Run) -> str:
+    if run.abandoned:
+        return "left behind (see clean)"
+    if run.name is None:
+        return "in use by a program"
+    nodes = sum(1 for folder in (run.folder / "nodes").glob("*") if folder.is_dir())
+    return f"up, {nodes} real node{'' if nodes == 1 else 's'}"
+
+
+def _clean(arguments: argparse.Namespace) -> int:
+    removed = runs.remove_abandoned()
+    if arguments.all:
+        removed += (others := runs.existing())
+        for run in others:
+            remains.remove(run.folder)
+    say(f"removed {', '.join(str(run.folder) for run in removed)}" if removed else "nothing was left behind")
+    return 0
+
+
+def _kubectl(arguments: argparse.Namespace) -> NoReturn:
+    run = _cluster(arguments)
+    os.execve(_program(run, "kubectl"), ["kubectl", *arguments.arguments], _environment(run))  # noqa: S606  as a shell
+
+
+def _shell(arguments: argparse.Namespace) -> NoReturn:
+    shell = os.environ.get("SHELL", "/bin/sh")
+    say("KUBECONFIG is set and kubectl is in PATH; leave with `exit`")
+    os.execve(shell, [shell], _environment(_cluster(arguments)))  # noqa: S606  the person's own shell
+
+
+def _break(arguments: argparse.Namespace) -> int:
+    _FAULTS[arguments.fault](_faults(arguments))
+    say(f"{arguments.node}: {arguments.fault} is broken; `python -m lab heal {arguments.node}` mends it")
+    return 0
+
+
+def _heal(arguments: argparse.Namespace) -> int:
+    _faults(arguments).heal()
+    say(f"{arguments.node} is whole again")
+    return 0
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    build.programs(arguments.kubernetes)
+    if arguments.karpenter:
+        build.build(build.karpenter())
+    return 0
+
+
+def _cluster(arguments: argparse.Namespace) -> runs.Run:
+    if run := runs.kept(arguments.name):
+        return run
+    raise LabError(f"there is no cluster {arguments.name!r}; `python -m lab up` starts one")
+
+
+def _faults(arguments: argparse.Namespace) -> Faults:
+    folder = node.folder_of(_cluster(arguments), arguments.node)
+    if not folder.is_dir():
+        known = ", ".join(sorted(path.name for path in folder.parent.glob("*"))) or "none"
+        raise LabError(f"there is no real node {arguments.node!r}; there are: {known}")
+    return Faults(folder)
+
+
+def _program(run: runs.Run, program: str) -> Path:
+    folders = json.loads((run.folder / "programs.json").read_text())
+    return build.Programs(tuple(map(Path, folders))).path(program)
+
+
+def _environment(run: runs.Run) -> dict[str, str]:
+    path = f"{_program(run, 'kubectl').parent}:{_program(run, 'kwok').parent}:{os.environ.get('PATH', os.defpath)}"
+    return {**os.environ, "KUBECONFIG": str(run.folder / ADMIN_KUBECONFIG), "PATH": path}
+
+
+def _taint(text: str) -> Taint:
+    pair, colon, effect = text.rpartition(":")
+    key, _, value = pair.partition("=")
+    if not colon or not key or effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: a taint looks like key:NoSchedule or key=value:NoExecute"
+            " (effects: NoSchedule, PreferNoSchedule, NoExecute)"
+        )
+    return Taint(key, effect, value)

@@ -1,0 +1,102 @@
+"""Simulated nodes: KWOK plays the kubelets, and pods end as the test chooses.
+
+A group of nodes shares a verdict, which becomes KWOK stages that match the group's node names. Two KWOK processes run:
+one keeps the nodes Ready and their leases fresh, the other plays the pods. (One alone drops pods that are bound to a
+node before its own lease cache has seen that node.)
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+from lightkube import AsyncClient, Client, KubeConfig
+from lightkube.generic_resource import create_global_resource
+from lightkube.resources.core_v1 import Node as NodeObject
+
+from lab import addons, build, fake_stages, runs, waiting
+from lab.fake_node import node_object
+from lab.fake_stages import PASSES, Verdict
+from lab.process import Process
+from lab.taints import Taint
+
+__all__ = ["PASSES", "FakeNodes", "Simulation", "Verdict"]
+
+Stage = create_global_resource("kwok.x-k8s.io", "v1alpha1", "Stage", "stages")
+_IN_FLIGHT = 50
+_LEASE_SECONDS = 40
+
+
+@dataclass(frozen=True)
+class FakeNodes:
+    """A group of simulated nodes."""
+
+    names: tuple[str, ...]
+    prefix: str
+    _client: Client
+
+    def decide(self, verdict: Verdict) -> None:
+        """From now on, pods on these nodes end this way."""
+        for stage in fake_stages.of_group(self.prefix, verdict):
+            self._client.apply(Stage.from_dict(stage), field_manager=addons.FIELD_MANAGER, force=True)
+
+    def delete(self) -> None:
+        """Take the nodes away, as an autoscaler does."""
+        for name in self.names:
+            self._client.delete(NodeObject, name)
+
+
+class Simulation:
+    """The two KWOK processes of a plane."""
+
+    def __init__(self, run: runs.Run, programs: build.Programs, client: Client, kubeconfig: Path) -> None:
+        self._programs = programs
+        self._client = client
+        self._kubeconfig = kubeconfig
+        node_stages = run.folder / "kwok-nodes.json"
+        node_stages.write_text("\n---\n".join(json.dumps(stage) for stage in fake_stages.FOR_NODES))
+        nothing = run.folder / "kwok-pods.json"
+        nothing.write_text("")
+        common = [str(programs.path("kwok")), f"--kubeconfig={kubeconfig}"]
+        common += [f"--manage-nodes-with-annotation-selector={fake_stages.ANNOTATION}={fake_stages.ANNOTATED}"]
+        nodes = [*common, f"--config={node_stages}", f"--node-lease-duration-seconds={_LEASE_SECONDS}"]
+        pods = [*common, f"--config={nothing}", "--node-lease-duration-seconds=0", "--enable-crds=Stage"]
+        environment = run.environment()
+        self.processes = (
+            Process("kwok for nodes", nodes, run.folder / "kwok-nodes.log", environment),
+            Process("kwok for pods", pods, run.folder / "kwok-pods.log", environment),
+        )
+
+    def start(self) -> None:
+        addons.apply(self._client, self._programs.path("kwok.x-k8s.io_stages.yaml").read_text())
+        waiting.until("the API serves KWOK's stages", self._stages_are_served, 20)
+        for stage in fake_stages.FOR_ALL_PODS:
+            self._client.apply(Stage.from_dict(stage), field_manager=addons.FIELD_MANAGER, force=True)
+        for process in self.processes:
+            process.start()
+
+    def nodes(
+        self, count: int, prefix: str, verdict: Verdict, taints: Sequence[Taint], labels: Mapping[str, str]
+    ) -> FakeNodes:
+        group = FakeNodes(tuple(f"{prefix}-{number}" for number in range(count)), prefix, self._client)
+        group.decide(verdict)
+        asyncio.run(self._create([node_object(name, taints, labels) for name in group.names]))
+        return group
+
+    async def _create(self, nodes: Sequence[NodeObject]) -> None:
+        limits = httpx2.Timeout(60)
+        async with AsyncClient(KubeConfig.from_file(self._kubeconfig), timeout=limits) as client:
+            turn = asyncio.Semaphore(_IN_FLIGHT)
+
+            async def create(node: NodeObject) -> None:
+                async with turn:
+                    await client.create(node)
+
+            await asyncio.gather(*(create(node) for node in nodes))
+
+    def _stages_are_served(self) -> bool:
+        for _ in self._client.list(Stage):  # asking happens on the way
+            pass
+        return True

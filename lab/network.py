@@ -1,0 +1,107 @@
+"""Where a run lives on the network: addresses that follow from its slot, and the bridge its nodes are plugged into.
+
+    10.89.SLOT.0/24        the nodes' network; .1 is the bridge, where the API server listens
+    10.(128+4·SLOT)…/14    the pods' network, cut into /27 a node: room for 8,192 nodes, real or simulated
+    10.96.0.0/16           Services, alike in every run: these addresses mean something inside a node only
+
+Pods are routed, not masqueraded: every node knows the way to every other node's pods, and so does this machine. Nothing
+leads further: a node's default route ends in a bridge without ports, so no test can send a packet off this machine.
+"""
+
+import os
+import socket
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.remains import bridge_name
+from lab.runs import Run
+
+SERVICES = "10.96.0.0/16"
+API_SERVICE = "10.96.0.1"
+DNS_SERVICE = "10.96.0.10"
+NODE_POD_BITS = 27
+_FIRST_PORT = 21000
+_PORTS_A_RUN = 50
+
+
+@dataclass(frozen=True)
+class Network:
+    """One run's addresses."""
+
+    folder: Path
+    slot: int
+
+    @property
+    def bridge(self) -> str:
+        return bridge_name(self.folder)
+
+    @property
+    def gateway(self) -> str:
+        return f"10.89.{self.slot}.1"
+
+    @property
+    def api_address(self) -> str:
+        """Nodes must reach the API server, and so it listens on the bridge; without root there is none."""
+        return self.gateway if is_root() else "127.0.0.1"
+
+    @property
+    def pods(self) -> str:
+        return f"10.{128 + 4 * self.slot}.0.0/14"
+
+    def node_address(self, ordinal: int) -> str:
+        return f"10.89.{self.slot}.{10 + ordinal}"
+
+    def cable(self, ordinal: int) -> str:
+        """The host's end of a node's cable."""
+        return f"{self.bridge}-{ordinal}"
+
+    def ports(self, count: int) -> list[int]:
+        """Free ports out of the run's own range."""
+        first = _FIRST_PORT + _PORTS_A_RUN * self.slot
+        free = [port for port in range(first, first + _PORTS_A_RUN) if _is_free(port)]
+        if len(free) < count:
+            raise LabError(
+                f"of the ports {first} to {first + _PORTS_A_RUN - 1} only {len(free)} are free; {count} are needed"
+            )
+        return free[:count]
+
+
+def of(run: Run) -> Network:
+    return Network(run.folder, run.slot)
+
+
+def is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def make_bridge(network: Network) -> None:
+    ip("link", "add", network.bridge, "type", "bridge")
+    ip("address", "add", f"{network.gateway}/24", "dev", network.bridge)
+    ip("link", "set", network.bridge, "up")
+
+
+def ip(*arguments: str) -> None:
+    run_tool("ip", *arguments)
+
+
+def run_tool(*command: str) -> str:
+    """Run a system tool to its end; if it fails, its own words are the error."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as why:
+        raise LabError(f"{command[0]} is not installed; `make setup` installs what the lab needs") from why
+    if done.returncode:
+        raise LabError(f"`{' '.join(command)}` failed: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as attempt:
+        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            attempt.bind(("0.0.0.0", port))  # noqa: S104  only to ask whether anyone has it; nothing listens
+        except OSError:
+            return False
+    return True

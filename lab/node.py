@@ -1,0 +1,207 @@
+"""A real node: a kubelet, containerd and kube-proxy in namespaces of their own, plugged into the run's bridge.
+
+The node's first process holds its pid, mount and network namespaces. When it dies, the kernel ends every process, mount
+and interface of the node, containers included: that is how a node is stopped, rebooted and cleaned away.
+"""
+
+import contextlib
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from lightkube.core.exceptions import ApiError
+from lightkube.resources.core_v1 import Node as NodeObject
+
+from lab import network, node_files, pki, remains, waiting
+from lab.errors import LabError
+from lab.faults import Facts, Faults
+from lab.process import Process
+from lab.runs import Run
+from lab.taints import Taint
+
+if TYPE_CHECKING:
+    from lab.plane import Plane
+
+INIT = Path(__file__).with_name("node-init.sh")
+_NAMESPACES = ("--mount", "--net", "--pid", "--uts", "--ipc")
+_CNI_PROGRAMS = ("/usr/lib/cni", "/opt/cni/bin")
+_BOOT_SECONDS = 10.0
+_READY_SECONDS = 60.0
+
+T = TypeVar("T")
+
+
+class Node(Faults):
+    """One node of a plane. What can be broken about it is in `lab.faults`: `node.break_dns()`."""
+
+    def __init__(
+        self, plane: "Plane", name: str, ordinal: int, taints: Sequence[Taint], labels: Mapping[str, str]
+    ) -> None:
+        super().__init__(folder_of(plane.run, name))
+        self.name = name
+        self._cable = plane.network.cable(ordinal)
+        self.address = plane.network.node_address(ordinal)
+        self.pods = ""
+        """The network of this node's pods, once the controller manager has given it one."""
+        self._plane = plane
+        self._taints = taints
+        self._labels = labels
+        self.processes: dict[str, Process] = {}
+        """What runs: `init`, `containerd`, `kubelet`, `kube-proxy`."""
+
+    def start(self) -> None:
+        """Boot and register. Returns before the node is Ready."""
+        self._write_files()
+        self._boot()
+        for archive in self._plane.images():
+            self.import_image(archive)
+        self._join()
+
+    def wait_ready(self) -> None:
+        """Give the node its pods' network, as a CNI's agent does once it knows the node, and wait until it is Ready."""
+        pods = self._await("it registers", self._pod_network)
+        self._plane.connect(self, pods)
+        # Written in place: containerd 1.6 looks at files that are written to, not at files that are moved in.
+        (self.folder / "cni" / "10-lab.conflist").write_text(node_files.cni(pods))
+        self._await("it is Ready", self._is_ready)
+
+    def stop(self) -> None:
+        """Power off."""
+        for process in reversed(self.processes.values()):
+            process.stop()
+
+    def reboot(self) -> None:
+        """Power off and on: containers, network and everything under /run are gone, /var stays, the boot id is new."""
+        boot = self._boot_id()
+        self.stop()
+        self._boot()
+        self._join()
+        self._await("it reports its reboot", lambda: self._boot_id() != boot)
+        self.wait_ready()
+
+    def import_image(self, archive: Path) -> None:
+        """Make an image from an OCI archive known to the node."""
+        shutil.copyfile(archive, self.folder / "image.tar")
+        self.run("ctr", "--namespace", "k8s.io", "images", "import", "/mnt/node/image.tar")
+        (self.folder / "image.tar").unlink()
+
+    def check(self) -> None:
+        for process in self.processes.values():
+            process.check()
+
+    def route(self, pods: str, via: str) -> None:
+        """Know the way to another node's pods."""
+        self.run("ip", "route", "replace", pods, "via", via)
+
+    def _write_files(self) -> None:
+        self.folder.mkdir(parents=True)
+        (self.folder / "cni").mkdir()
+        for folder in ("lib/containerd", "lib/kubelet", "lib/cni", "log/pods", "log/containers", "tmp"):
+            (self.folder / "var" / folder).mkdir(parents=True)
+        (self.folder / "var" / "run").symlink_to("/run")
+        plane = self._plane
+        shutil.copyfile(plane.authority.certificate, self.folder / "ca.crt")
+        pair = plane.authority.sign(
+            f"node-{self.name}", f"system:node:{self.name}", groups=["system:nodes"], hosts=[self.name, self.address]
+        )
+        shutil.copyfile(pair.certificate, self.folder / "kubelet.crt")
+        shutil.copyfile(pair.key, self.folder / "kubelet.key")
+        pki.kubeconfig(self.folder / "kubelet.kubeconfig", plane.url, plane.authority.certificate, pair)
+        pki.kubeconfig(self.folder / "kube-proxy.kubeconfig", plane.url, plane.authority.certificate, plane.proxy_pair)
+        cgroup = f"{remains.cgroup_name(plane.run.folder)}/{self.name}"
+        for hierarchy in remains.cgroup_hierarchies():
+            (hierarchy / cgroup).mkdir(parents=True)
+        taints = [taint.as_dict() for taint in self._taints]
+        proxy = node_files.kube_proxy(self.name, plane.network.pods)
+        (self.folder / "kubelet.json").write_text(json.dumps(node_files.kubelet(f"/{cgroup}", taints)))
+        (self.folder / "kube-proxy.json").write_text(json.dumps(proxy))
+        (self.folder / "containerd.toml").write_text(node_files.containerd(_cni_programs()))
+        (self.folder / "resolv.conf").write_text(f"nameserver {network.DNS_SERVICE}\n")
+
+    def _boot(self) -> None:
+        """Up to a running containerd."""
+        kubernetes, tools = self._plane.programs.path("kubelet").parent, self._plane.programs.path("toolbox").parent
+        script = ["sh", str(INIT), str(self.folder), str(kubernetes), str(tools), self.name]
+        fresh = ["unshare", "--fork", "--kill-child", "--mount-proc", "--propagation=private", *_NAMESPACES]
+        init = self._launch("init", script, through=fresh)
+        self.write_facts(Facts(init.pid, self._cable, *self._plane.api_endpoint))
+        waiting.until(f"node {self.name} boots", lambda: _has_booted(init.pid), _BOOT_SECONDS, alive=init.check)
+        self._plug_in(init.pid)
+        self._launch("containerd", ["containerd", "--config=/mnt/node/containerd.toml"])
+        self._await("containerd answers", lambda: self.run("ctr", "version"))
+
+    def _plug_in(self, pid: int) -> None:
+        with contextlib.suppress(LabError):
+            network.ip("link", "delete", self._cable)  # of an earlier boot; the kernel removes it, but not at once
+        network.ip("link", "add", self._cable, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
+        network.ip("link", "set", self._cable, "master", self._plane.network.bridge, "up")
+        commands = f"""
+            ip link set lo up
+            ip address add {self.address}/24 dev eth0
+            ip link set eth0 up
+            ip link add nowhere type bridge
+            ip link set nowhere up
+            ip route add default dev nowhere src {self.address}
+            sysctl -qw net.ipv4.ip_forward=1
+        """
+        self.run("sh", "-ec", commands)
+
+    def _join(self) -> None:
+        labels = ",".join(f"{key}={value}" for key, value in self._labels.items())
+        kubelet = [
+            "/mnt/kubernetes/kubelet",
+            "--config=/mnt/node/kubelet.json",
+            "--kubeconfig=/mnt/node/kubelet.kubeconfig",
+            f"--hostname-override={self.name}",
+            f"--node-ip={self.address}",
+            f"--node-labels={labels}",
+        ]
+        self._launch("kubelet", kubelet)
+        self._launch("kube-proxy", ["/mnt/kubernetes/kube-proxy", "--config=/mnt/node/kube-proxy.json"])
+
+    def _launch(self, program: str, argv: Sequence[str], *, through: Sequence[str] = ()) -> Process:
+        """Start a program in the node's namespaces, or in those that `through` makes."""
+        enter = through or ["nsenter", f"--target={self.facts.pid}", *_NAMESPACES, "--"]
+        log, environment = self.folder / f"{program}.log", self._plane.run.environment()
+        process = Process(f"{program} of node {self.name}", argv, log, environment, through=enter)
+        process.start()
+        self.processes[program] = process
+        return process
+
+    def _await(self, what: str, answer: Callable[[], T | None]) -> T:
+        return waiting.until(f"node {self.name}: {what}", answer, _READY_SECONDS, alive=self.check)
+
+    def _object(self) -> NodeObject:
+        return self._plane.client.get(NodeObject, self.name)
+
+    def _pod_network(self) -> str | None:
+        with contextlib.suppress(ApiError):
+            spec = self._object().spec
+            return spec.podCIDR if spec else None
+        return None
+
+    def _is_ready(self) -> bool:
+        status = self._object().status
+        conditions = status.conditions or [] if status else []
+        return any(condition.type == "Ready" and condition.status == "True" for condition in conditions)
+
+    def _boot_id(self) -> str:
+        status = self._object().status
+        return status.nodeInfo.bootID if status and status.nodeInfo else ""
+
+
+def folder_of(run: Run, name: str) -> Path:
+    return run.folder / "nodes" / name
+
+
+def _has_booted(pid: int) -> bool:
+    return Path(f"/proc/{pid}/root/run/booted").exists()
+
+
+def _cni_programs() -> str:
+    for folder in _CNI_PROGRAMS:
+        if (Path(folder) / "ptp").exists():
+            return folder
+    raise LabError(f"no CNI plugins in {' or '.join(_CNI_PROGRAMS)}; `make setup` installs what the lab needs")

@@ -1,0 +1,90 @@
+"""One program of a plane or of a node: started, watched, paused, stopped, with its output in a file."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lab import waiting
+from lab.errors import ComponentDiedError, LabError
+
+_LAST_LINES = 15
+
+
+class Process:
+    """A program that ought to run until we stop it.
+
+    With `through`, a command that enters or makes namespaces and then starts the program as its child (nsenter and
+    unshare do, for a pid namespace); signals go to that child.
+    """
+
+    def __init__(
+        self, name: str, argv: Sequence[str], log: Path, environment: Mapping[str, str], *, through: Sequence[str] = ()
+    ) -> None:
+        self.name = name
+        self.log = log
+        self._argv = [*through, *argv]
+        self._enters_namespaces = bool(through)
+        self._environment = environment
+        self._popen: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        if self._popen is not None:
+            raise LabError(f"{self.name} is running already")
+        with self.log.open("ab") as output:
+            self._popen = subprocess.Popen(
+                self._argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(self._environment),
+                start_new_session=True,  # a terminal's Ctrl-C is for whoever uses the lab, not for its parts
+            )
+
+    @property
+    def pid(self) -> int:
+        """The program's own process, as this machine numbers it."""
+        if self._popen is None:
+            raise LabError(f"{self.name} is not running")
+        if not self._enters_namespaces:
+            return self._popen.pid
+        return waiting.until(f"{self.name} starts", self._child, 10, alive=self.check)
+
+    @property
+    def running(self) -> bool:
+        return self._popen is not None and self._popen.poll() is None
+
+    def check(self) -> None:
+        """Raise if the program ended by itself."""
+        if self._popen is not None and (code := self._popen.poll()) is not None:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            raise ComponentDiedError(f"{self.name} died ({how}); the end of {self.log}:\n{self.last_lines()}")
+
+    def last_lines(self) -> str:
+        with contextlib.suppress(OSError):
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-_LAST_LINES:])
+        return "(no log)"
+
+    def pause(self) -> None:
+        """Freeze it: connections stay open and nothing answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def stop(self, *, gracefully: bool = False) -> None:
+        """End it. At once by default: an API server takes up to a minute over SIGTERM while watches are open."""
+        if self._popen is None:
+            return
+        if self.running:
+            with contextlib.suppress(ProcessLookupError, ComponentDiedError):
+                os.kill(self.pid, signal.SIGTERM if gracefully else signal.SIGKILL)
+        self._popen.wait()
+        self._popen = None
+
+    def _child(self) -> int | None:
+        assert self._popen is not None
+        children = Path(f"/proc/{self._popen.pid}/task/{self._popen.pid}/children").read_text().split()
+        return int(children[0]) if children else None

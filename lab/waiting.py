@@ -1,0 +1,42 @@
+"""Waiting for something to come about, and noticing early that it will not."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from lab.errors import NotReadyInTimeError
+
+T = TypeVar("T")
+_PAUSE_SECONDS = 0.05
+
+
+def _nothing_can_die() -> None:
+    return None
+
+
+def until(
+    what: str,
+    answer: Callable[[], T | None],
+    seconds: float,
+    *,
+    alive: Callable[[], None] = _nothing_can_die,
+) -> T:
+    """Ask until the answer is neither None nor False; an exception counts as "not yet".
+
+    `alive` raises once waiting has become pointless, because something that has to run has died.
+    """
+    deadline = time.monotonic() + seconds
+    last: Exception | None = None
+    while True:
+        alive()
+        try:
+            result = answer()
+            last = None
+        except Exception as why:  # noqa: BLE001  any failure of the thing waited for means "not yet"
+            result, last = None, why
+        if result is not None and result is not False:
+            return result
+        if time.monotonic() > deadline:
+            because = f"; at the last try: {last}" if last else ""
+            raise NotReadyInTimeError(f"{what}: not within {seconds:g} s{because}")
+        time.sleep(_PAUSE_SECONDS)
