@@ -85,7 +85,7 @@ def node_object(name: str, taints: Sequence[Taint] = (), labels: Mapping[str, st
 
 
 def _image(number: int) -> ContainerImage:
-    repository = f"123456789012.dkr.ecr.eu-central-1.example/platform/service-{number:02d}"
+    repository = f"123456789012.ecr.example/service-{number:02d}"
     digest = hashlib.sha256(repository.encode()).hexdigest()
     return ContainerImage(
         names=[f"{repository}@sha256:{digest}", f"{repository}:v1.{number}.0"], sizeBytes=50_000_000 + number

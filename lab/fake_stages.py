@@ -93,6 +93,11 @@ def _statuses(state: str, *, ready: bool) -> str:
     return "containerStatuses: [{{ range .spec.containers }}{" + f"{named}, {facts}" + "},{{ end }}]\n"
 
 
+def _literal(text: str) -> str:
+    """A template that yields exactly this text, whatever is in it: braces, quotes, line ends."""
+    return f"{{{{ {json.dumps(text, ensure_ascii=False)} | Quote }}}}"
+
+
 def _conditions(status: str, reason: str, *kinds: str) -> str:
     """Conditions that all have the same status, for the same reason."""
     since = "lastTransitionTime: {{ Now | Quote }}"
@@ -109,13 +114,13 @@ def _running() -> str:
 
 
 def _waiting(reason: str, message: str) -> str:
-    state = json.dumps({"waiting": {"reason": reason, "message": message}})
+    state = f"{{waiting: {{reason: {_literal(reason)}, message: {_literal(message)}}}}}"
     return _statuses(state, ready=False) + "startTime: {{ Now | Quote }}\nphase: Pending\n"
 
 
 def _ended(verdict: Verdict) -> str:
     reason, phase = ("Error", "Failed") if verdict.exit_code else ("Completed", "Succeeded")
-    facts = f"exitCode: {verdict.exit_code}, reason: {reason}, message: {json.dumps(verdict.message)}"
+    facts = f"exitCode: {verdict.exit_code}, reason: {reason}, message: {_literal(verdict.message)}"
     times = "startedAt: {{ Now | Quote }}, finishedAt: {{ Now | Quote }}"
     return (
         _statuses(f"{{terminated: {{{facts}, {times}}}}}", ready=False)

@@ -9,10 +9,7 @@ Packets are dropped where the node's pods' packets enter the node, before any ad
 node suffer and nobody else's do, and the kubelet stays content: a node that is Ready and useless.
 """
 
-import contextlib
-import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +20,7 @@ import msgspec
 from lab import network
 
 _FROM_PODS = ("!", "-i", "eth0")
-_LARGEST_PACKET_THAT_PASSES = 1000
+_LARGEST_PACKET_THAT_PASSES = 1400
 
 
 @dataclass(frozen=True)
@@ -87,12 +84,12 @@ class Faults:
 
     def freeze(self) -> Fault:
         """Stop every process of the node in its tracks; connections stay open and nothing answers."""
-        self._signal(signal.SIGSTOP)
-        return Fault(lambda: self._signal(signal.SIGCONT))
+        self._signal("STOP")
+        return Fault(lambda: self._signal("CONT"))
 
     def heal(self) -> None:
         """End every fault of this node."""
-        self._signal(signal.SIGCONT)
+        self._signal("CONT")
         network.ip("link", "set", self.facts.cable, "up")
         for table, fault in (("raw", "dns"), ("raw", "api"), ("mangle", "mtu")):
             self._forget(table, fault)
@@ -117,19 +114,6 @@ class Faults:
     def _iptables(self, table: str, *arguments: str) -> str:
         return self.run("iptables", "--wait", "--table", table, *arguments)
 
-    def _signal(self, number: signal.Signals) -> None:
-        """To every process in the node's pid namespace but the first, which only waits."""
-        first = self.facts.pid
-        for pid in _processes_in_namespace_of(first):
-            if pid != first:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
-
-
-def _processes_in_namespace_of(pid: int) -> Iterator[int]:
-    namespace = Path(f"/proc/{pid}/ns/pid").readlink()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if (entry / "ns" / "pid").readlink() == namespace:
-                    yield int(entry.name)
+    def _signal(self, name: str) -> None:
+        """To every process of the node and of its pods, but for the node's first, which only waits."""
+        network.run_tool("nsenter", f"--target={self.facts.pid}", "--pid", "--", "sh", "-c", f"kill -{name} -1")

@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx2
 from lightkube import Client, KubeConfig
 from lightkube.models.authentication_v1 import BoundObjectReference, TokenRequestSpec
+from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import ServiceAccount, ServiceAccountToken
 
 from lab import addons, audit, build, components, images, network, pki, runs, waiting
@@ -66,6 +67,7 @@ class Plane:
 
     def stop(self) -> None:
         """End every program. What else there is goes with the run."""
+        self.client.close()
         for node in self.nodes.values():
             node.stop()
         for process in self._processes():
@@ -94,7 +96,7 @@ class Plane:
         namespace, _, name = service_account.partition("/")
         bound = BoundObjectReference(apiVersion="v1", kind="Pod", name=pod) if pod else None
         asked = TokenRequestSpec(audiences=[], expirationSeconds=_TOKEN_SECONDS, boundObjectRef=bound)
-        request = self.client.create(ServiceAccountToken(spec=asked), name, namespace=namespace)
+        request = self.client.create(ServiceAccountToken(metadata=ObjectMeta(), spec=asked), name, namespace=namespace)
         assert request.status
         assert request.status.token
         file = "-".join(filter(None, [namespace, name, pod])) + ".kubeconfig"

@@ -81,6 +81,8 @@ class Process:
         if self.running:
             with contextlib.suppress(ProcessLookupError, ComponentDiedError):
                 os.kill(self.pid, signal.SIGTERM if gracefully else signal.SIGKILL)
+        # nsenter stops itself when its child is stopped, and would never notice that the child has ended.
+        self._popen.send_signal(signal.SIGCONT)
         self._popen.wait()
         self._popen = None
 

@@ -103,6 +103,8 @@ def claim() -> Ownership:
     with _guarded() as root:
         for slot in range(SLOTS):
             run = Run(root / str(slot))
+            if remains.links(run.folder):
+                continue  # taken by a run under another folder, such as another TMPDIR
             with contextlib.suppress(FileExistsError):
                 run.folder.mkdir()
                 lock = (run.folder / "owner").open("a")

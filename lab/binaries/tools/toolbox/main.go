@@ -106,7 +106,7 @@ func get(url string) error {
 	if authority, err := os.ReadFile(accountFolder + "ca.crt"); err == nil {
 		trusted.AppendCertsFromPEM(authority)
 	}
-	if token, err := os.ReadFile(accountFolder + "token"); err == nil {
+	if token, err := os.ReadFile(accountFolder + "token"); err == nil && request.URL.Scheme == "https" {
 		request.Header.Set("Authorization", "Bearer "+string(token))
 	}
 	client := http.Client{

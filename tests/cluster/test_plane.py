@@ -1,0 +1,132 @@
+"""The control plane: up, seen, broken, gone."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import httpx2
+import pytest
+from lightkube import Client, KubeConfig
+from lightkube.core.exceptions import ApiError
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.authentication_v1 import SelfSubjectReview
+from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, ServiceAccount
+
+import lab
+from lab import waiting
+
+Fresh = Callable[..., lab.Plane]
+
+
+def a_config_map(name: str, namespace: str = "default") -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace))
+
+
+def name_of(item: ConfigMap | Namespace) -> str | None:
+    return item.metadata.name if item.metadata else None
+
+
+def uid(plane: lab.Plane) -> str:
+    """What tells one cluster from every other."""
+    metadata = plane.client.get(Namespace, "kube-system").metadata
+    assert metadata
+    assert metadata.uid
+    return metadata.uid
+
+
+def test_a_service_account_acts_with_its_own_rights(plane: lab.Plane, namespace: str) -> None:
+    """A kubeconfig for a ServiceAccount authenticates as it, and may do no more than it."""
+    plane.client.create(ServiceAccount(metadata=ObjectMeta(name="someone", namespace=namespace)))
+    with Client(KubeConfig.from_file(plane.kubeconfig(f"{namespace}/someone"))) as client:
+        who = client.create(SelfSubjectReview())
+        assert who.status
+        assert who.status.userInfo
+        assert who.status.userInfo.username == f"system:serviceaccount:{namespace}:someone"
+        with pytest.raises(ApiError, match="cannot list resource"):
+            list(client.list(Node))
+
+
+def test_the_audit_log_counts_by_agent_verb_and_resource(plane: lab.Plane, namespace: str) -> None:
+    with plane.audit.window() as calls:
+        for number in range(3):
+            plane.client.create(a_config_map(f"counted-{number}", namespace))
+        plane.kubectl("get", "configmaps", f"--namespace={namespace}")
+    assert calls.count(verb="create", resource="configmaps", code=201) == 3
+    assert calls.count(agent="kubectl", verb="list", resource="configmaps") == 1
+    assert calls.count(agent="kubectl", verb="create") == 0
+
+
+def test_what_happened_before_the_window_does_not_count(plane: lab.Plane, namespace: str) -> None:
+    plane.client.create(a_config_map("before", namespace))
+    with plane.audit.window() as calls:
+        plane.client.get(ConfigMap, "before", namespace=namespace)
+    assert calls.count(resource="configmaps", verb="create") == 0
+    assert calls.count(resource="configmaps", verb="get") == 1
+
+
+def test_the_api_server_stops_and_starts_and_remembers(fresh_plane: Fresh) -> None:
+    """Stopped it refuses, started it knows what it knew: its memory is etcd."""
+    plane = fresh_plane()
+    plane.client.create(a_config_map("kept"))
+    plane.apiserver.stop()
+    with pytest.raises(httpx2.ConnectError):
+        plane.client.get(ConfigMap, "kept", namespace="default")
+    plane.apiserver.start()
+    plane.wait_for_api()
+    assert name_of(plane.client.get(ConfigMap, "kept", namespace="default")) == "kept"
+
+
+def test_a_paused_api_server_accepts_and_does_not_answer(fresh_plane: Fresh) -> None:
+    plane = fresh_plane()
+    with Client(KubeConfig.from_file(plane.kubeconfig()), timeout=httpx2.Timeout(2)) as impatient:
+        impatient.get(Namespace, "default")
+        plane.apiserver.pause()
+        with pytest.raises(httpx2.ReadTimeout):
+            impatient.get(Namespace, "default")
+        plane.apiserver.resume()
+        assert name_of(impatient.get(Namespace, "default")) == "default"
+
+
+def test_flags_reach_the_api_server(fresh_plane: Fresh) -> None:
+    plane = fresh_plane(apiserver_flags=["--feature-gates=WatchList=false"])
+    assert 'kubernetes_feature_enabled{name="WatchList",stage="BETA"} 0' in plane.kubectl("get", "--raw", "/metrics")
+
+
+def test_a_component_that_cannot_start_is_named_with_its_last_words(fresh_plane: Fresh) -> None:
+    with pytest.raises(
+        lab.ComponentDiedError, match=r"kube-apiserver died \(exit code 1\)(.|\n)*unknown flag: --no-such-flag"
+    ):
+        fresh_plane(apiserver_flags=["--no-such-flag"])
+
+
+def test_a_component_that_dies_later_is_named_when_the_plane_ends() -> None:
+    """A test cannot pass on a plane that lost its scheduler on the way."""
+    with pytest.raises(lab.ComponentDiedError, match=r"kube-scheduler died \(signal 9\)"), lab.plane() as plane:
+        os.kill(plane.scheduler.pid, signal.SIGKILL)
+        time.sleep(0.2)
+
+
+def test_a_component_that_died_is_noted_on_the_error_it_caused() -> None:
+    with pytest.raises(httpx2.ConnectError) as caught, lab.plane() as plane:
+        os.kill(plane.apiserver.pid, signal.SIGKILL)
+        time.sleep(0.2)
+        plane.client.get(Namespace, "default")
+    assert any("kube-apiserver died (signal 9)" in note for note in caught.value.__notes__)
+
+
+def test_two_planes_at_once_do_not_meet(plane: lab.Plane, fresh_plane: Fresh, prefix: str) -> None:
+    other = fresh_plane()
+    assert uid(plane) != uid(other)
+    other.fake_nodes(1, prefix=prefix)
+    waiting.until("the node is there", lambda: other.client.get(Node, f"{prefix}-0"), 10)
+    with pytest.raises(ApiError, match="not found"):
+        plane.client.get(Node, f"{prefix}-0")
+
+
+def test_one_planes_credentials_are_worth_nothing_at_another(plane: lab.Plane, fresh_plane: Fresh) -> None:
+    other = fresh_plane()
+    borrowed = other.run.folder / "borrowed.kubeconfig"
+    borrowed.write_text(plane.kubeconfig().read_text().replace(plane.url, other.url))
+    with Client(KubeConfig.from_file(borrowed)) as stranger, pytest.raises(httpx2.ConnectError, match="certificate"):
+        stranger.get(Namespace, "default")

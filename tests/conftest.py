@@ -1,0 +1,60 @@
+"""Clusters for tests: one shared plane a run, fresh ones for tests that break things."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+
+import pytest
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import Namespace, ServiceAccount
+
+import lab
+from lab import waiting
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[lab.Plane]:
+    """The run's shared plane. Use `namespace` or `prefix` for what you create, and break nothing."""
+    with lab.plane() as shared:
+        yield shared
+
+
+@pytest.fixture
+def fresh_plane() -> Iterator[Callable[..., lab.Plane]]:
+    """`fresh_plane(…)` starts a plane of this test's own; it may start several, and break them."""
+    with ExitStack() as stack:
+
+        def start(*arguments: object, **options: object) -> lab.Plane:
+            context: AbstractContextManager[lab.Plane] = lab.plane(*arguments, **options)  # type: ignore[arg-type]
+            return stack.enter_context(context)
+
+        yield start
+
+
+@pytest.fixture
+def prefix(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses, short enough to put a number behind it."""
+    return re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")[:50].strip("-")
+
+
+@pytest.fixture
+def namespace(plane: lab.Plane, prefix: str) -> Iterator[str]:
+    """A namespace of the test's own in the shared plane, in which pods can be created."""
+    plane.client.create(Namespace(metadata=ObjectMeta(name=prefix)))
+    waiting.until(
+        f"{prefix} has a ServiceAccount", lambda: plane.client.get(ServiceAccount, "default", namespace=prefix), 10
+    )
+    yield prefix
+    plane.client.delete(Namespace, prefix)
+
+
+@pytest.fixture
+def as_root() -> None:
+    """Skip what needs root, loudly; in CI, where root is a given, fail."""
+    if os.geteuid() == 0:
+        return
+    reason = "real nodes and namespaces need root"
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)

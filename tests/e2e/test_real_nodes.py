@@ -1,0 +1,243 @@
+"""What a pod on a real node sees, and what each fault takes away from it, and from it alone."""
+
+import socket
+from collections.abc import Callable
+
+import pytest
+from lightkube.models.core_v1 import Container, SecurityContext
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.apps_v1 import DaemonSet
+from lightkube.resources.core_v1 import ConfigMap, Pod
+from lightkube.resources.core_v1 import Node as NodeObject
+
+import lab
+from lab import images, network, waiting
+from tests.e2e.conftest import PROBERS, Probed
+from tests.support import a_pod, a_server, can, probe, status_of, wait_ended, wait_running
+
+API_NAME = "kubernetes.default.svc.cluster.local"
+DNS = ("dns", API_NAME)
+API = ("get", f"https://{API_NAME}/version")
+API_BY_ADDRESS = ("get", f"https://{network.API_SERVICE}/version")
+
+
+def hello(there: Probed) -> tuple[str, str]:
+    return ("get", f"http://{there.address}:8080/")
+
+
+def large(there: Probed) -> tuple[str, str]:
+    return ("get", f"http://{there.address}:8080/100000")
+
+
+def test_a_pod_resolves_the_api_through_cluster_dns(plane: lab.Plane, first: Probed, second: Probed) -> None:
+    assert probe(plane, first.prober, *DNS) == network.API_SERVICE
+    assert probe(plane, second.prober, *DNS) == network.API_SERVICE
+
+
+def test_names_outside_are_known_or_not_and_never_asked_for_elsewhere(plane: lab.Plane, first: Probed) -> None:
+    assert probe(plane, first.prober, "dns", "example.com") == "192.0.2.1"
+    with pytest.raises(lab.LabError, match="no such host"):
+        probe(plane, first.prober, "dns", "no-such-name.example")
+
+
+def test_a_pod_reaches_the_api_by_its_service_as_its_service_account(plane: lab.Plane, first: Probed) -> None:
+    assert probe(plane, first.prober, *API).startswith("200 ")
+    with pytest.raises(lab.LabError, match="403 Forbidden"):
+        probe(plane, first.prober, "get", f"https://{API_NAME}/api/v1/nodes")
+
+
+def test_a_pod_reaches_a_pod_on_another_node(plane: lab.Plane, first: Probed, second: Probed) -> None:
+    assert probe(plane, first.prober, *hello(second)).startswith("200 ")
+    assert probe(plane, second.prober, *large(first)) == "200 100000"
+
+
+def test_a_pod_cannot_leave_this_machine(plane: lab.Plane, first: Probed) -> None:
+    assert not can(plane, first.prober, "tcp", "192.0.2.1:80")
+
+
+def test_broken_dns_takes_dns_and_nothing_else(plane: lab.Plane, first: Probed, second: Probed) -> None:
+    with first.node.break_dns():
+        assert not can(plane, first.prober, *DNS)
+        assert can(plane, first.prober, *API_BY_ADDRESS)
+        assert can(plane, first.prober, *hello(second))
+        assert can(plane, second.prober, *DNS)
+    assert can(plane, first.prober, *DNS)
+
+
+def test_a_broken_api_takes_the_api_and_nothing_else(plane: lab.Plane, first: Probed, second: Probed) -> None:
+    directly = ("tcp", ":".join(map(str, plane.api_endpoint)))
+    assert can(plane, first.prober, *directly)
+    with first.node.break_api():
+        assert not can(plane, first.prober, *API_BY_ADDRESS)
+        assert not can(plane, first.prober, *directly)
+        assert can(plane, first.prober, *DNS)
+        assert can(plane, first.prober, *hello(second))
+        assert can(plane, second.prober, *API)
+    assert can(plane, first.prober, *API)
+
+
+def test_a_small_mtu_takes_large_answers_and_nothing_else(plane: lab.Plane, first: Probed, second: Probed) -> None:
+    assert can(plane, first.prober, *large(second))
+    with first.node.drop_mtu():
+        assert not can(plane, first.prober, *large(second))
+        assert can(plane, first.prober, *hello(second))
+        assert can(plane, first.prober, *DNS)
+    assert can(plane, first.prober, *large(second))
+
+
+def test_a_cut_node_is_gone_from_the_network_until_it_is_healed(
+    plane: lab.Plane, first: Probed, second: Probed
+) -> None:
+    with first.node.cut():
+        assert not can(plane, second.prober, *hello(first))
+        assert not kubelet_answers(first.node)
+    assert kubelet_answers(first.node)
+    waiting.until("its pod is back", lambda: can(plane, second.prober, *hello(first)), 10)
+
+
+def test_a_frozen_node_answers_nothing_until_it_is_healed(plane: lab.Plane, first: Probed, second: Probed) -> None:
+    with first.node.freeze():
+        # The kernel still accepts connections; nobody serves them.
+        assert can(plane, second.prober, "tcp", f"{first.address}:8080")
+        assert not can(plane, second.prober, *hello(first))
+    assert can(plane, second.prober, *hello(first))
+
+
+def test_heal_ends_every_fault(plane: lab.Plane, first: Probed, second: Probed) -> None:
+    """Also faults made twice, and by someone else's hands: it finds them on the node."""
+    for fault in (first.node.break_dns, first.node.break_dns, first.node.drop_mtu, first.node.break_api):
+        fault()
+    first.node.heal()
+    assert can(plane, first.prober, *API)
+    assert can(plane, first.prober, *large(second))
+
+
+def test_a_rebooted_node_has_a_new_boot_id_and_its_pods_come_back(plane: lab.Plane, first: Probed) -> None:
+    before = boot_id(plane, first.node)
+    first.node.reboot()
+    assert boot_id(plane, first.node) != before
+    restarted = waiting.until("the pod was restarted", lambda: restarts(plane, first.prober) > 0, 60)
+    assert restarted
+    wait_running(plane, first.prober, 60)
+    assert can(plane, first.prober, *API)
+
+
+def test_taints_and_labels_are_there_from_registration_on(plane: lab.Plane) -> None:
+    """A gate that comes later than the node comes too late."""
+    gate = lab.Taint("node-ready/unverified", "NoSchedule", "true")
+    before = plane.client.create(ConfigMap(metadata=ObjectMeta(name="before", namespace=PROBERS))).metadata
+    assert before
+    plane.node("gated", taints=[gate], labels={"pool": "new"})
+    named = {"metadata.name": "gated"}
+    event, node = next(iter(plane.client.watch(NodeObject, fields=named, resource_version=before.resourceVersion)))
+    assert event == "ADDED"
+    assert node.metadata
+    assert node.metadata.labels
+    assert node.metadata.labels["pool"] == "new"
+    assert node.spec
+    assert node.spec.taints
+    assert (gate.key, gate.value, gate.effect) in [(taint.key, taint.value, taint.effect) for taint in node.spec.taints]
+
+
+def test_a_daemonset_loses_its_pod_when_the_node_gets_the_label_it_excludes(plane: lab.Plane, first: Probed) -> None:
+    plane.apply(DAEMON_SET_FOR_UNVERIFIED_NODES)
+    waiting.until("the pod runs", lambda: daemon_pods(plane, first.node.name), 30)
+    plane.kubectl("label", "node", first.node.name, "node-ready/verified=true")
+    waiting.until("the pod is gone", lambda: not daemon_pods(plane, first.node.name), 30)
+    plane.client.delete(DaemonSet, "one-time", namespace=PROBERS)
+    plane.kubectl("label", "node", first.node.name, "node-ready/verified-")
+
+
+def test_a_hardened_container_runs_and_its_last_words_are_kept(plane: lab.Plane, first: Probed) -> None:
+    """Non-root, read-only, without privileges: what the operator's workers will be."""
+    hardened = a_pod(
+        "hardened",
+        PROBERS,
+        node=first.node.name,
+        containers=[
+            Container(
+                name="worker",
+                image=images.TOOLBOX,
+                imagePullPolicy="Never",
+                command=["/toolbox", "dns", "no-such-name.example"],
+                terminationMessagePolicy="FallbackToLogsOnError",
+                securityContext=SecurityContext(
+                    allowPrivilegeEscalation=False, readOnlyRootFilesystem=True, runAsNonRoot=True
+                ),
+            )
+        ],
+    )
+    status = wait_ended(plane, plane.client.create(hardened))
+    assert status.containerStatuses
+    state = status.containerStatuses[0].state
+    assert state
+    assert state.terminated
+    assert state.terminated.exitCode == 1
+    assert "no such host" in (state.terminated.message or "")
+
+
+def test_an_imported_image_can_be_run(plane: lab.Plane, first: Probed) -> None:
+    archive = plane.run.folder / "imported.tar"
+    images.write(
+        archive, "lab.local/imported:1", {"/toolbox": plane.programs.path("toolbox")}, ["/toolbox", "serve", ":1"]
+    )
+    plane.import_image(archive)
+    imported = Container(name="serve", image="lab.local/imported:1", imagePullPolicy="Never")
+    pod = plane.client.create(a_pod("imported", PROBERS, node=first.node.name, containers=[imported]))
+    wait_running(plane, pod)
+
+
+def test_pods_of_two_planes_do_not_meet(plane: lab.Plane, first: Probed, fresh_plane: Callable[..., lab.Plane]) -> None:
+    other = fresh_plane()
+    node = other.node("other")
+    pod = other.client.create(a_server("there", "default", node=node.name))
+    address = wait_running(other, pod).podIP
+    assert address
+    assert not can(plane, first.prober, "tcp", f"{address}:8080")
+    assert not can(plane, first.prober, "tcp", f"{node.address}:10250")
+
+
+def kubelet_answers(node: lab.Node) -> bool:
+    try:
+        socket.create_connection((node.address, 10250), timeout=2).close()
+    except OSError:
+        return False
+    return True
+
+
+def boot_id(plane: lab.Plane, node: lab.Node) -> str:
+    status = plane.client.get(NodeObject, node.name).status
+    assert status
+    assert status.nodeInfo
+    return status.nodeInfo.bootID
+
+
+def restarts(plane: lab.Plane, pod: Pod) -> int:
+    return sum(container.restartCount for container in status_of(plane, pod).containerStatuses or [])
+
+
+def daemon_pods(plane: lab.Plane, node: str) -> list[Pod]:
+    pods = plane.client.list(Pod, namespace=PROBERS, labels={"app": "one-time"})
+    return [pod for pod in pods if pod.spec and pod.spec.nodeName == node]
+
+
+DAEMON_SET_FOR_UNVERIFIED_NODES = f"""
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {{name: one-time, namespace: {PROBERS}}}
+spec:
+  selector: {{matchLabels: {{app: one-time}}}}
+  template:
+    metadata: {{labels: {{app: one-time}}}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms:
+              - matchExpressions:
+                  - {{key: node-ready/verified, operator: DoesNotExist}}
+      tolerations: [{{operator: Exists}}]
+      containers:
+        - {{name: pause, image: "{images.TOOLBOX}", imagePullPolicy: Never}}
+"""

@@ -1,0 +1,83 @@
+"""Builders and short ways to say what a test wants; nothing here knows what is being tested."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lightkube.models.core_v1 import Container, PodSpec, PodStatus, Toleration
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import Pod
+
+import lab
+from lab import images, waiting
+
+
+def a_pod(name: str, namespace: str, *, node: str | None = None, **spec: Any) -> Pod:  # noqa: ANN401  the API's own fields
+    """A pod that runs once to its end. With `node`, on that node, whatever its taints."""
+    defaults: dict[str, Any] = {
+        "containers": [Container(name="worker", image=images.TOOLBOX, imagePullPolicy="Never")],
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "tolerations": [Toleration(operator="Exists")],
+    }
+    if node:
+        defaults["nodeSelector"] = {"kubernetes.io/hostname": node}
+    return Pod(metadata=ObjectMeta(name=name, namespace=namespace), spec=PodSpec(**(defaults | spec)))
+
+
+def a_server(name: str, namespace: str, *, node: str, labels: Mapping[str, str] | None = None) -> Pod:
+    """A pod that answers HTTP on port 8080, and from which one can probe."""
+    serve = Container(name="serve", image=images.TOOLBOX, imagePullPolicy="Never", args=["serve", ":8080"])
+    serve.command = ["/toolbox"]
+    pod = a_pod(name, namespace, node=node, containers=[serve], restartPolicy="Always")
+    assert pod.metadata
+    pod.metadata.labels = dict(labels or {})
+    return pod
+
+
+def status_of(plane: lab.Plane, pod: Pod) -> PodStatus:
+    assert pod.metadata
+    assert pod.metadata.name
+    found = plane.client.get(Pod, pod.metadata.name, namespace=pod.metadata.namespace)
+    assert found.status
+    return found.status
+
+
+def wait_running(plane: lab.Plane, pod: Pod, seconds: float = 30) -> PodStatus:
+    """Until the pod runs and is ready to serve."""
+
+    def running() -> PodStatus | None:
+        status = status_of(plane, pod)
+        ready = status.containerStatuses and all(container.ready for container in status.containerStatuses)
+        return status if ready and status.podIP else None
+
+    return waiting.until(f"{_name(pod)} runs", running, seconds, alive=plane.check)
+
+
+def wait_ended(plane: lab.Plane, pod: Pod, seconds: float = 30) -> PodStatus:
+    def ended() -> PodStatus | None:
+        status = status_of(plane, pod)
+        return status if status.phase in ("Succeeded", "Failed") else None
+
+    return waiting.until(f"{_name(pod)} ends", ended, seconds, alive=plane.check)
+
+
+def probe(plane: lab.Plane, pod: Pod, *words: str) -> str:
+    """What the pod sees: `probe(plane, pod, "dns", "example.com")`. A probe that fails raises a LabError."""
+    assert pod.metadata
+    assert pod.metadata.namespace
+    return plane.kubectl("exec", f"--namespace={pod.metadata.namespace}", _name(pod), "--", "/toolbox", *words).strip()
+
+
+def can(plane: lab.Plane, pod: Pod, *words: str) -> bool:
+    """Whether a probe succeeds."""
+    try:
+        probe(plane, pod, *words)
+    except lab.LabError:
+        return False
+    return True
+
+
+def _name(pod: Pod) -> str:
+    assert pod.metadata
+    assert pod.metadata.name
+    return pod.metadata.name
