@@ -52,7 +52,7 @@ e2e: setup ## tests on real nodes
 	$(PYTEST) tests/e2e
 
 bench: setup ## measure the lab
-	$(PYTHON) bench/lab.py
+	$(PYTHON) -m bench.lab
 
 chart image:
 	@echo "make $@: there is nothing to build yet; it arrives with the operator (see CHANGELOG.md)" >&2; exit 1

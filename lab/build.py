@@ -14,7 +14,6 @@ import platform
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -136,14 +135,15 @@ def build(target: Target) -> Path:
     with _locked(final):
         if _intact(final):
             return final
-        shutil.rmtree(final, ignore_errors=True)
+        unfinished = final.with_name(f"{final.name}.unfinished")
+        for stale in (final, unfinished):
+            shutil.rmtree(stale, ignore_errors=True)
         _require_space(final.parent)
-        unfinished = Path(tempfile.mkdtemp(prefix=f"{final.name}.", suffix=".unfinished", dir=final.parent))
+        unfinished.mkdir()
         try:
             _compile(target, compiler, unfinished)
             _take_along(target, compiler, unfinished)
             _write_manifest(unfinished)
-            unfinished.chmod(0o755)
             unfinished.rename(final)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)

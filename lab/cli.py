@@ -107,6 +107,8 @@ def _up(arguments: argparse.Namespace) -> int:
     fake = arguments.fake if arguments.fake is not None else 0 if network.is_root() else 2
     if arguments.nodes is None and not network.is_root():
         say("real nodes need root, so these are simulated")
+    if real:
+        network.require_root()
     say("starting the control plane")
     with plane(arguments.kubernetes, keep_as=arguments.name) as cluster:
         if real:

@@ -76,6 +76,11 @@ def is_root() -> bool:
     return os.geteuid() == 0
 
 
+def require_root() -> None:
+    if not is_root():
+        raise LabError("real nodes need root, for their namespaces and containers; simulated nodes do not")
+
+
 def make_bridge(network: Network) -> None:
     ip("link", "add", network.bridge, "type", "bridge")
     ip("address", "add", f"{network.gateway}/24", "dev", network.bridge)

@@ -123,10 +123,7 @@ class Plane:
         self, *names: str, taints: Sequence[Taint] = (), labels: Mapping[str, str] | None = None
     ) -> list[Node]:
         """Several real nodes, booted at the same time."""
-        if not network.is_root():
-            raise LabError(
-                "real nodes need root, for their namespaces and containers; simulated nodes (`fake_nodes`) do not"
-            )
+        network.require_root()
         if taken := sorted(self.nodes.keys() & set(names)):
             raise LabError(f"there is a node {taken[0]!r} already")
         if not self.nodes:

@@ -122,14 +122,14 @@ def test_a_rebooted_node_has_a_new_boot_id_and_its_pods_come_back(plane: lab.Pla
     assert can(plane, first.prober, *API)
 
 
-def test_taints_and_labels_are_there_from_registration_on(plane: lab.Plane) -> None:
+def test_taints_and_labels_are_there_from_registration_on(plane: lab.Plane, namespace: str) -> None:
     """A gate that comes later than the node comes too late."""
     gate = lab.Taint("node-ready/unverified", "NoSchedule", "true")
-    before = plane.client.create(ConfigMap(metadata=ObjectMeta(name="before", namespace=PROBERS))).metadata
+    before = plane.client.create(ConfigMap(metadata=ObjectMeta(name="before", namespace=namespace))).metadata
     assert before
     plane.node("gated", taints=[gate], labels={"pool": "new"})
-    named = {"metadata.name": "gated"}
-    event, node = next(iter(plane.client.watch(NodeObject, fields=named, resource_version=before.resourceVersion)))
+    history = plane.client.watch(NodeObject, resource_version=before.resourceVersion)
+    event, node = next((event, node) for event, node in history if node.metadata and node.metadata.name == "gated")
     assert event == "ADDED"
     assert node.metadata
     assert node.metadata.labels

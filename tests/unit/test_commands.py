@@ -1,0 +1,29 @@
+"""The two products' commands, as installed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kube_node_ready import __version__
+
+COMMANDS = ["kube-node-ready", "kubernetes-daemonset"]
+
+
+def run(command: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [Path(sys.executable).with_name(command), *words], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_says_its_version(command: str) -> None:
+    assert run(command, "--version").stdout == f"{command} {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_word_is_an_error_that_names_it(command: str) -> None:
+    said = run(command, "--no-such-flag")
+    assert said.returncode == 2
+    assert "--no-such-flag" in said.stderr

@@ -1,0 +1,162 @@
+"""The small parts of the lab, each by itself."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+import yaml
+from lightkube import KubeConfig
+
+from lab import audit, images, pki, waiting
+from lab.errors import ComponentDiedError, LabError, NotReadyInTimeError
+from lab.process import Process
+
+
+def an_event(verb: str, stage: str, resource: str = "pods", **more: object) -> str:
+    return json.dumps(
+        {
+            "stage": stage,
+            "verb": verb,
+            "requestURI": f"/api/v1/{resource}?watch=1",
+            "userAgent": "kube-scheduler/v1.36.3 (linux/amd64)",
+            "objectRef": {"resource": resource},
+            "responseStatus": {"code": 200},
+            **more,
+        }
+    )
+
+
+class TestAudit:
+    def test_a_watch_counts_when_it_begins_and_all_else_when_it_ends(self, tmp_path: Path) -> None:
+        log = tmp_path / "audit.log"
+        events = [
+            an_event("watch", "ResponseStarted"),
+            an_event("watch", "ResponseComplete"),
+            an_event("list", "ResponseStarted"),
+            an_event("list", "ResponseComplete"),
+        ]
+        log.write_text("\n".join(events) + "\n")
+        calls = audit.AuditLog(log).calls()
+        assert calls.count(agent="kube-scheduler") == 2
+        assert calls.count(verb="watch", resource="pods", code=200) == 1
+
+    def test_a_line_still_being_written_waits_for_the_next_look(self, tmp_path: Path) -> None:
+        log = tmp_path / "audit.log"
+        log.write_text(an_event("get", "ResponseComplete") + "\n" + an_event("get", "ResponseComplete")[:40])
+        assert audit.AuditLog(log).calls().count() == 1
+
+    def test_subresources_and_bare_paths_have_names(self, tmp_path: Path) -> None:
+        log = tmp_path / "audit.log"
+        bound = an_event("create", "ResponseComplete", objectRef={"resource": "pods", "subresource": "binding"})
+        bare = an_event("get", "ResponseComplete", requestURI="/readyz?verbose", objectRef={})
+        log.write_text(f"{bound}\n{bare}\n")
+        calls = audit.AuditLog(log).calls()
+        assert calls.count(resource="pods/binding") == 1
+        assert calls.count(resource="/readyz") == 1
+
+    def test_no_log_is_no_calls(self, tmp_path: Path) -> None:
+        assert audit.AuditLog(tmp_path / "none").calls().count() == 0
+
+
+class TestImages:
+    def test_every_digest_in_an_archive_is_true(self, tmp_path: Path) -> None:
+        (tmp_path / "program").write_text("content")
+        archive = images.write(
+            tmp_path / "image.tar", "lab.local/x:1", {"/program": tmp_path / "program"}, ["/program"]
+        )
+        with tarfile.open(archive) as tar:
+            blobs = {name: tar.extractfile(name).read() for name in tar.getnames()}  # type: ignore[union-attr]
+        for name, content in blobs.items():
+            if name.startswith("blobs/"):
+                assert name == f"blobs/sha256/{hashlib.sha256(content).hexdigest()}"
+        (manifest,) = json.loads(blobs["index.json"])["manifests"]
+        assert manifest["annotations"]["io.containerd.image.name"] == "lab.local/x:1"
+        assert manifest["digest"].replace(":", "/") in {name.removeprefix("blobs/") for name in blobs}
+
+
+class TestPki:
+    def test_a_kubeconfig_can_be_read_by_the_client_and_holds_its_secrets_in_private(self, tmp_path: Path) -> None:
+        authority = pki.Authority(tmp_path)
+        pair = authority.sign("someone", "someone", groups=["a", "b"], hosts=["localhost", "127.0.0.1"])
+        path = pki.kubeconfig(tmp_path / "config", "https://127.0.0.1:1", authority.certificate, pair)
+        assert path.stat().st_mode & 0o077 == 0
+        assert pair.key.stat().st_mode & 0o077 == 0
+        config = KubeConfig.from_file(path).get()
+        assert config
+        assert config.cluster.server == "https://127.0.0.1:1"
+        assert yaml.safe_load(path.read_text())["users"][0]["user"]["client-key-data"]
+
+    def test_openssl_believes_the_signature(self, tmp_path: Path) -> None:
+        authority = pki.Authority(tmp_path)
+        pair = authority.sign("someone", "someone", hosts=["localhost"])
+        command = ["openssl", "verify", "-CAfile", str(authority.certificate), str(pair.certificate)]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith(": OK\n")
+
+
+class TestWaiting:
+    def test_an_exception_means_not_yet(self) -> None:
+        answers = iter([OSError("refused"), None, False, "yes"])
+
+        def answer() -> str | None:
+            given = next(answers)
+            if isinstance(given, Exception):
+                raise given
+            return given  # type: ignore[return-value]
+
+        assert waiting.until("an answer", answer, 5) == "yes"
+
+    def test_too_late_says_what_and_why(self) -> None:
+        def refuse() -> None:
+            raise OSError("refused")
+
+        with pytest.raises(NotReadyInTimeError, match=r"^an answer: not within 0\.1 s; at the last try: refused$"):
+            waiting.until("an answer", refuse, 0.1)
+
+    def test_waiting_ends_when_it_has_become_pointless(self) -> None:
+        def dead() -> None:
+            raise ComponentDiedError("etcd died")
+
+        with pytest.raises(ComponentDiedError, match="etcd died"):
+            waiting.until("an answer", lambda: None, 60, alive=dead)
+
+
+class TestProcess:
+    def a_process(self, tmp_path: Path, code: str) -> Process:
+        return Process("the thing", [sys.executable, "-c", code], tmp_path / "log", {})
+
+    def test_one_that_dies_is_named_with_the_end_of_its_log(self, tmp_path: Path) -> None:
+        process = self.a_process(
+            tmp_path, "import sys; print(*range(100), sep='\\n', flush=True); sys.exit('last words')"
+        )
+        process.start()
+        with pytest.raises(
+            ComponentDiedError, match=r"the thing died \(exit code 1\); the end of .*log:\n86\n(.|\n)*last words$"
+        ):
+            waiting.until("never", lambda: None, 10, alive=process.check)
+        process.stop()
+
+    def test_one_that_was_stopped_is_not_dead(self, tmp_path: Path) -> None:
+        process = self.a_process(tmp_path, "import time; time.sleep(60)")
+        process.start()
+        assert process.running
+        process.stop()
+        process.check()
+        assert not process.running
+
+    def test_starting_twice_is_refused(self, tmp_path: Path) -> None:
+        process = self.a_process(tmp_path, "import time; time.sleep(60)")
+        process.start()
+        with pytest.raises(LabError, match="the thing is running already"):
+            process.start()
+        process.stop()
+
+    def test_a_paused_one_can_be_stopped(self, tmp_path: Path) -> None:
+        process = self.a_process(tmp_path, "import time; time.sleep(60)")
+        process.start()
+        process.pause()
+        process.stop()
+        assert not process.running
