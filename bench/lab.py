@@ -53,8 +53,8 @@ def measure_real_nodes(plane: lab.Plane, figures: Figures) -> None:
 def run_everywhere(plane: lab.Plane, names: tuple[str, ...]) -> None:
     for name in names:
         plane.apply(
-            f"{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: default}}, spec: {{restartPolicy: Never,"
-            f" nodeName: {name}, containers: [{{name: worker, image: '{images.TOOLBOX}'}}]}}}}"
+            f"{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, namespace: default}}, spec: {{"
+            f"restartPolicy: Never, nodeName: {name}, containers: [{{name: worker, image: '{images.TOOLBOX}'}}]}}}}"
         )
 
     def all_succeeded() -> bool:

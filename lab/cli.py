@@ -12,7 +12,7 @@ from typing import NoReturn
 import httpx2
 from lightkube.core.exceptions import ApiError
 
-from lab import build, network, node, remains, runs
+from lab import build, invocation, network, node, remains, runs
 from lab.errors import LabError
 from lab.faults import Faults
 from lab.plane import ADMIN_KUBECONFIG, plane
@@ -27,15 +27,14 @@ _FAULTS = {
     "cut": Faults.cut,
     "freeze": Faults.freeze,
 }
-_EPILOG = """\
-examples:
-  python -m lab up --nodes 2            a control plane and two real nodes (root)
-  python -m lab up --nodes 0 --fake 50  a control plane and fifty simulated nodes (anyone)
-  python -m lab kubectl get nodes
-  python -m lab break node-1 dns        its pods get no DNS any more …
-  python -m lab heal node-1             … and now they do
-  python -m lab down
-"""
+_EXAMPLES = {
+    "up --nodes 2": "a control plane and two real nodes (root)",
+    "up --nodes 0 --fake 50": "a control plane and fifty simulated nodes (anyone)",
+    "kubectl get nodes": "",
+    "break node-1 dns": "its pods get no DNS any more …",
+    "heal node-1": "… and now they do",
+    "down": "",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -56,9 +55,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m lab",
+        prog=invocation.lab("").strip(),
         description="A real Kubernetes on this machine.",
-        epilog=_EPILOG,
+        epilog="examples:\n" + "\n".join(f"  {invocation.lab(words):<50} {why}" for words, why in _EXAMPLES.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--name", default=_DEFAULT_NAME, help="which cluster, if there are several (%(default)s)")
@@ -102,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _up(arguments: argparse.Namespace) -> int:
     if runs.kept(arguments.name):
-        raise LabError(f"cluster {arguments.name!r} is up already; `python -m lab down` takes it away")
+        raise LabError(f"cluster {arguments.name!r} is up already; `{invocation.lab('down')}` takes it away")
     real = arguments.nodes if arguments.nodes is not None else 2 if network.is_root() else 0
     fake = arguments.fake if arguments.fake is not None else 0 if network.is_root() else 2
     if arguments.nodes is None and not network.is_root():
@@ -119,7 +118,8 @@ def _up(arguments: argparse.Namespace) -> int:
         if fake:
             say(f"starting {fake} simulated node{'s' if fake > 1 else ''}")
             cluster.fake_nodes(fake, taints=arguments.taint)
-    say("the cluster is up; `python -m lab kubectl get nodes` looks at it, `python -m lab down` takes it away")
+    look, end = invocation.lab("kubectl get nodes"), invocation.lab("down")
+    say(f"the cluster is up; `{look}` looks at it, `{end}` takes it away")
     return 0
 
 
@@ -168,7 +168,7 @@ def _shell(arguments: argparse.Namespace) -> NoReturn:
 
 def _break(arguments: argparse.Namespace) -> int:
     _FAULTS[arguments.fault](_faults(arguments))
-    say(f"{arguments.node}: {arguments.fault} is broken; `python -m lab heal {arguments.node}` mends it")
+    say(f"{arguments.node}: {arguments.fault} is broken; `{invocation.lab(f'heal {arguments.node}')}` mends it")
     return 0
 
 
@@ -188,7 +188,7 @@ def _build(arguments: argparse.Namespace) -> int:
 def _cluster(arguments: argparse.Namespace) -> runs.Run:
     if run := runs.kept(arguments.name):
         return run
-    raise LabError(f"there is no cluster {arguments.name!r}; `python -m lab up` starts one")
+    raise LabError(f"there is no cluster {arguments.name!r}; `{invocation.lab('up')}` starts one")
 
 
 def _faults(arguments: argparse.Namespace) -> Faults:

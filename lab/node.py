@@ -8,21 +8,22 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from lightkube import Client
 from lightkube.core.exceptions import ApiError
 from lightkube.resources.core_v1 import Node as NodeObject
 
 from lab import network, node_files, pki, remains, waiting
+from lab.build import Programs
 from lab.errors import LabError
 from lab.faults import Facts, Faults
+from lab.network import Network
 from lab.process import Process
 from lab.runs import Run
 from lab.taints import Taint
-
-if TYPE_CHECKING:
-    from lab.plane import Plane
 
 INIT = Path(__file__).with_name("node-init.sh")
 _NAMESPACES = ("--mount", "--net", "--pid", "--uts", "--ipc")
@@ -33,38 +34,57 @@ _READY_SECONDS = 60.0
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What a node needs of the plane it belongs to."""
+
+    run: Run
+    network: Network
+    programs: Programs
+    authority: pki.Authority
+    proxy: pki.Pair
+    """How kube-proxy shows who it is, on every node alike."""
+    api_endpoint: tuple[str, int]
+    client: Client
+
+    @property
+    def api_url(self) -> str:
+        address, port = self.api_endpoint
+        return f"https://{address}:{port}"
+
+
 class Node(Faults):
     """One node of a plane. What can be broken about it is in `lab.faults`: `node.break_dns()`."""
 
     def __init__(
-        self, plane: "Plane", name: str, ordinal: int, taints: Sequence[Taint], labels: Mapping[str, str]
+        self, around: Surroundings, name: str, ordinal: int, taints: Sequence[Taint], labels: Mapping[str, str]
     ) -> None:
-        super().__init__(folder_of(plane.run, name))
+        super().__init__(folder_of(around.run, name))
         self.name = name
-        self._cable = plane.network.cable(ordinal)
-        self.address = plane.network.node_address(ordinal)
+        self._cable = around.network.cable(ordinal)
+        self.address = around.network.node_address(ordinal)
         self.pods = ""
         """The network of this node's pods, once the controller manager has given it one."""
-        self._plane = plane
+        self._routes: dict[str, str] = {}
+        self._around = around
         self._taints = taints
         self._labels = labels
         self.processes: dict[str, Process] = {}
         """What runs: `init`, `containerd`, `kubelet`, `kube-proxy`."""
 
-    def start(self) -> None:
-        """Boot and register. Returns before the node is Ready."""
+    def start(self, images: Sequence[Path]) -> None:
+        """Boot, with these images, and register. Returns when the network of the node's pods is known."""
         self._write_files()
         self._boot()
-        for archive in self._plane.images():
+        for archive in images:
             self.import_image(archive)
         self._join()
+        self.pods = self._await("it registers", self._pod_network)
 
     def wait_ready(self) -> None:
         """Give the node its pods' network, as a CNI's agent does once it knows the node, and wait until it is Ready."""
-        pods = self._await("it registers", self._pod_network)
-        self._plane.connect(self, pods)
         # Written in place: containerd 1.6 looks at files that are written to, not at files that are moved in.
-        (self.folder / "cni" / "10-lab.conflist").write_text(node_files.cni(pods))
+        (self.folder / "cni" / "10-lab.conflist").write_text(node_files.cni(self.pods))
         self._await("it is Ready", self._is_ready)
 
     def stop(self) -> None:
@@ -92,7 +112,8 @@ class Node(Faults):
             process.check()
 
     def route(self, pods: str, via: str) -> None:
-        """Know the way to another node's pods."""
+        """Know the way to another node's pods, from now on and after every reboot."""
+        self._routes[pods] = via
         self.run("ip", "route", "replace", pods, "via", via)
 
     def _write_files(self) -> None:
@@ -101,20 +122,20 @@ class Node(Faults):
         for folder in ("lib/containerd", "lib/kubelet", "lib/cni", "log/pods", "log/containers", "tmp"):
             (self.folder / "var" / folder).mkdir(parents=True)
         (self.folder / "var" / "run").symlink_to("/run")
-        plane = self._plane
-        shutil.copyfile(plane.authority.certificate, self.folder / "ca.crt")
-        pair = plane.authority.sign(
+        around, trusted = self._around, self._around.authority.certificate
+        shutil.copyfile(trusted, self.folder / "ca.crt")
+        pair = around.authority.sign(
             f"node-{self.name}", f"system:node:{self.name}", groups=["system:nodes"], hosts=[self.name, self.address]
         )
         shutil.copyfile(pair.certificate, self.folder / "kubelet.crt")
         shutil.copyfile(pair.key, self.folder / "kubelet.key")
-        pki.kubeconfig(self.folder / "kubelet.kubeconfig", plane.url, plane.authority.certificate, pair)
-        pki.kubeconfig(self.folder / "kube-proxy.kubeconfig", plane.url, plane.authority.certificate, plane.proxy_pair)
-        cgroup = f"{remains.cgroup_name(plane.run.folder)}/{self.name}"
+        pki.kubeconfig(self.folder / "kubelet.kubeconfig", around.api_url, trusted, pair)
+        pki.kubeconfig(self.folder / "kube-proxy.kubeconfig", around.api_url, trusted, around.proxy)
+        cgroup = f"{remains.cgroup_name(around.run.folder)}/{self.name}"
         for hierarchy in remains.cgroup_hierarchies():
             (hierarchy / cgroup).mkdir(parents=True)
         taints = [taint.as_dict() for taint in self._taints]
-        proxy = node_files.kube_proxy(self.name, plane.network.pods)
+        proxy = node_files.kube_proxy(self.name, around.network.pods)
         (self.folder / "kubelet.json").write_text(json.dumps(node_files.kubelet(f"/{cgroup}", taints)))
         (self.folder / "kube-proxy.json").write_text(json.dumps(proxy))
         (self.folder / "containerd.toml").write_text(node_files.containerd(_cni_programs()))
@@ -122,13 +143,16 @@ class Node(Faults):
 
     def _boot(self) -> None:
         """Up to a running containerd."""
-        kubernetes, tools = self._plane.programs.path("kubelet").parent, self._plane.programs.path("toolbox").parent
+        programs = self._around.programs
+        kubernetes, tools = programs.path("kubelet").parent, programs.path("toolbox").parent
         script = ["sh", str(INIT), str(self.folder), str(kubernetes), str(tools), self.name]
         fresh = ["unshare", "--fork", "--kill-child", "--mount-proc", "--propagation=private", *_NAMESPACES]
         init = self._launch("init", script, through=fresh)
-        self.write_facts(Facts(init.pid, self._cable, *self._plane.api_endpoint))
+        self.write_facts(Facts(init.pid, self._cable, *self._around.api_endpoint))
         waiting.until(f"node {self.name} boots", lambda: _has_booted(init.pid), _BOOT_SECONDS, alive=init.check)
         self._plug_in(init.pid)
+        for pods, via in self._routes.items():
+            self.route(pods, via)
         self._launch("containerd", ["containerd", "--config=/mnt/node/containerd.toml"])
         self._await("containerd answers", lambda: self.run("ctr", "version"))
 
@@ -136,7 +160,7 @@ class Node(Faults):
         with contextlib.suppress(LabError):
             network.ip("link", "delete", self._cable)  # of an earlier boot; the kernel removes it, but not at once
         network.ip("link", "add", self._cable, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
-        network.ip("link", "set", self._cable, "master", self._plane.network.bridge, "up")
+        network.ip("link", "set", self._cable, "master", self._around.network.bridge, "up")
         commands = f"""
             ip link set lo up
             ip address add {self.address}/24 dev eth0
@@ -164,7 +188,7 @@ class Node(Faults):
     def _launch(self, program: str, argv: Sequence[str], *, through: Sequence[str] = ()) -> Process:
         """Start a program in the node's namespaces, or in those that `through` makes."""
         enter = through or ["nsenter", f"--target={self.facts.pid}", *_NAMESPACES, "--"]
-        log, environment = self.folder / f"{program}.log", self._plane.run.environment()
+        log, environment = self.folder / f"{program}.log", self._around.run.environment()
         process = Process(f"{program} of node {self.name}", argv, log, environment, through=enter)
         process.start()
         self.processes[program] = process
@@ -174,7 +198,7 @@ class Node(Faults):
         return waiting.until(f"node {self.name}: {what}", answer, _READY_SECONDS, alive=self.check)
 
     def _object(self) -> NodeObject:
-        return self._plane.client.get(NodeObject, self.name)
+        return self._around.client.get(NodeObject, self.name)
 
     def _pod_network(self) -> str | None:
         with contextlib.suppress(ApiError):

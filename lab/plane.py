@@ -5,6 +5,7 @@ Use it through `lab.plane()`; the package's docstring shows what a plane can do.
 
 import contextlib
 import http
+import itertools
 import json
 import ssl
 import subprocess
@@ -23,7 +24,7 @@ from lightkube.resources.core_v1 import ServiceAccount, ServiceAccountToken
 from lab import addons, audit, build, components, images, network, pki, runs, waiting
 from lab.errors import ComponentDiedError, LabError
 from lab.fake import PASSES, FakeNodes, Simulation, Verdict
-from lab.node import Node
+from lab.node import Node, Surroundings
 from lab.process import Process
 from lab.taints import Taint
 
@@ -43,9 +44,8 @@ class Plane:
         self._apiserver_flags = apiserver_flags
         self._ports = components.Ports(*self.network.ports(5))
         self.authority = pki.Authority(run.folder / "pki")
-        self.url = f"https://{self.network.api_address}:{self._ports.api}"
         self.api_endpoint = (self.network.api_address, self._ports.api)
-        self.proxy_pair = self.authority.sign("kube-proxy", "system:kube-proxy")
+        self.url = f"https://{self.network.api_address}:{self._ports.api}"
         (run.folder / "programs.json").write_text(json.dumps([str(folder) for folder in programs.folders]))
         self.audit = audit.AuditLog(run.folder / "audit.log")
         self.etcd, self.apiserver, self.controller_manager, self.scheduler = self._components()
@@ -129,11 +129,13 @@ class Plane:
         if not self.nodes:
             addons.apply_dns(self.client)
         self.images()
-        fresh = [Node(self, name, len(self.nodes) + 1 + at, taints, labels or {}) for at, name in enumerate(names)]
+        ordinals = itertools.count(len(self.nodes) + 1)
+        fresh = [Node(self._surroundings, name, next(ordinals), taints, labels or {}) for name in names]
         self.nodes.update({node.name: node for node in fresh})
         with ThreadPoolExecutor() as pool:
-            list(pool.map(Node.start, fresh))
+            list(pool.map(lambda node: node.start(self.images()), fresh))
         for node in fresh:
+            self._connect(node)
             node.wait_ready()
         return fresh
 
@@ -142,15 +144,6 @@ class Plane:
         waiting.until(
             "cluster DNS is ready", lambda: addons.dns_is_ready(self.client), _START_SECONDS, alive=self.check
         )
-
-    def connect(self, newcomer: Node, pods: str) -> None:
-        """Tell this machine and every node the way to a new node's pods, and the new node the way to theirs."""
-        newcomer.pods = pods
-        network.ip("route", "replace", pods, "via", newcomer.address)
-        for node in self.nodes.values():
-            if node is not newcomer and node.pods:
-                node.route(pods, newcomer.address)
-                newcomer.route(node.pods, node.address)
 
     def images(self) -> list[Path]:
         """What every node is born with."""
@@ -183,6 +176,21 @@ class Plane:
         simulation = Simulation(self.run, self.programs, self.client, self.kubeconfig())
         simulation.start()
         return simulation
+
+    @cached_property
+    def _surroundings(self) -> Surroundings:
+        proxy = self.authority.sign("kube-proxy", "system:kube-proxy")
+        return Surroundings(
+            self.run, self.network, self.programs, self.authority, proxy, self.api_endpoint, self.client
+        )
+
+    def _connect(self, newcomer: Node) -> None:
+        """Tell this machine and every node the way to a new node's pods, and the new node the way to theirs."""
+        network.ip("route", "replace", newcomer.pods, "via", newcomer.address)
+        for node in self.nodes.values():
+            if node is not newcomer:
+                node.route(newcomer.pods, newcomer.address)
+                newcomer.route(node.pods, node.address)
 
     def _processes(self) -> list[Process]:
         simulation: Simulation | None = self.__dict__.get("_simulation")

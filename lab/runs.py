@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from lab import remains
+from lab import invocation, remains
 from lab.errors import LabError
 
 SLOTS = 32
@@ -110,7 +110,7 @@ def claim() -> Ownership:
                 lock = (run.folder / "owner").open("a")
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 return Ownership(run, lock, _reaper(run))
-    raise LabError(f"all {SLOTS} places under {base()} are taken; `python -m lab status` lists who has them")
+    raise LabError(f"all {SLOTS} places under {base()} are taken; `{invocation.lab('status')}` lists who has them")
 
 
 def existing() -> list[Run]:

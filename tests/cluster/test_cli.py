@@ -78,7 +78,7 @@ def test_an_interrupted_up_leaves_nothing() -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["kubectl", "get", "nodes"], "there is no cluster 'test-cli'; `python -m lab up` starts one"),
+        (["kubectl", "get", "nodes"], "there is no cluster 'test-cli'; `.venv/bin/python -m lab up` starts one"),
         (["down"], "there is no cluster 'test-cli'"),
         (["up", "--kubernetes", "1.99.9"], "no Kubernetes '1.99.9'"),
         (["heal", "nobody"], "there is no cluster 'test-cli'"),
