@@ -88,9 +88,11 @@ class Node(Faults):
         self._await("it is Ready", self._is_ready)
 
     def stop(self) -> None:
-        """Power off."""
+        """Power off. As on any machine, no cgroup survives that: a kubelet that finds old ones takes half a minute."""
         for process in reversed(self.processes.values()):
             process.stop()
+        for group in self._cgroups():
+            remains.remove_cgroup(group)
 
     def reboot(self) -> None:
         """Power off and on: containers, network and everything under /run are gone, /var stays, the boot id is new."""
@@ -131,18 +133,24 @@ class Node(Faults):
         shutil.copyfile(pair.key, self.folder / "kubelet.key")
         pki.kubeconfig(self.folder / "kubelet.kubeconfig", around.api_url, trusted, pair)
         pki.kubeconfig(self.folder / "kube-proxy.kubeconfig", around.api_url, trusted, around.proxy)
-        cgroup = f"{remains.cgroup_name(around.run.folder)}/{self.name}"
-        for hierarchy in remains.cgroup_hierarchies():
-            (hierarchy / cgroup).mkdir(parents=True)
         taints = [taint.as_dict() for taint in self._taints]
         proxy = node_files.kube_proxy(self.name, around.network.pods)
-        (self.folder / "kubelet.json").write_text(json.dumps(node_files.kubelet(f"/{cgroup}", taints)))
+        (self.folder / "kubelet.json").write_text(json.dumps(node_files.kubelet(f"/{self._cgroup}", taints)))
         (self.folder / "kube-proxy.json").write_text(json.dumps(proxy))
         (self.folder / "containerd.toml").write_text(node_files.containerd(_cni_programs()))
         (self.folder / "resolv.conf").write_text(f"nameserver {network.DNS_SERVICE}\n")
 
+    @property
+    def _cgroup(self) -> str:
+        return f"{remains.cgroup_name(self._around.run.folder)}/{self.name}"
+
+    def _cgroups(self) -> list[Path]:
+        return [hierarchy / self._cgroup for hierarchy in remains.cgroup_hierarchies()]
+
     def _boot(self) -> None:
         """Up to a running containerd."""
+        for group in self._cgroups():
+            group.mkdir(parents=True)
         programs = self._around.programs
         kubernetes, tools = programs.path("kubelet").parent, programs.path("toolbox").parent
         script = ["sh", str(INIT), str(self.folder), str(kubernetes), str(tools), self.name]

@@ -38,7 +38,7 @@ def remove(folder: Path) -> None:
     for mount in mounts(folder):
         _quietly("umount", "--lazy", mount)
     for cgroup in cgroups(folder):
-        _remove_cgroup(cgroup, deadline)
+        remove_cgroup(cgroup)
     while folder.exists():
         shutil.rmtree(folder, ignore_errors=True)
         if time.monotonic() > deadline:
@@ -89,8 +89,9 @@ def cgroup_name(folder: Path) -> str:
     return f"kube-node-ready-lab-{folder.name}"
 
 
-def _remove_cgroup(top: Path, deadline: float) -> None:
-    """A group can be removed once it is empty; the kernel takes a moment to notice the deaths in it."""
+def remove_cgroup(top: Path) -> None:
+    """With all below it. A group can be removed once it is empty; the kernel takes a moment to notice deaths in it."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
     for group in sorted([top, *(path for path in top.rglob("*") if path.is_dir())], reverse=True):
         while group.exists():
             with contextlib.suppress(OSError):
