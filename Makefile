@@ -25,7 +25,7 @@ stop: $(INSTALLED) ## take the embedded cluster away again
 
 test: lint types unit property cluster e2e ## everything that CI runs
 
-lint: $(INSTALLED) ## style, layers, and Go's own checks of the lab's programs
+lint: $(INSTALLED) ## style, layers, and the format of the lab's Go files
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/lint-imports
@@ -34,7 +34,7 @@ lint: $(INSTALLED) ## style, layers, and Go's own checks of the lab's programs
 fmt: $(INSTALLED) ## format the code
 	.venv/bin/ruff check --fix-only
 	.venv/bin/ruff format
-	gofmt -w lab/binaries
+	if command -v gofmt >/dev/null; then gofmt -w lab/binaries; fi
 
 types: $(INSTALLED) ## check the types
 	.venv/bin/mypy
@@ -54,14 +54,16 @@ e2e: setup ## tests on real nodes
 bench: setup ## measure the lab
 	$(PYTHON) -m bench.lab
 
+chart: ## (arrives with the operator)
+image: ## (arrives with the operator)
 chart image:
 	@echo "make $@: there is nothing to build yet; it arrives with the operator (see CHANGELOG.md)" >&2; exit 1
 
 pins: $(INSTALLED) ## pin the Python packages anew, with hashes
 	@scripts/pin-python-packages
 
-clean: ## delete what this checkout made, and what killed labs left; the built programs stay in the user's cache
-	@if [ -x $(PYTHON) ]; then $(PYTHON) -m lab clean; fi
+clean: ## delete what this checkout made, clusters included; the built programs stay in the user's cache
+	@if [ -e $(INSTALLED) ]; then $(PYTHON) -m lab clean --all; fi
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist bin
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 

@@ -14,11 +14,11 @@ import platform
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab import disk
 from lab.errors import LabError
 from lab.progress import Progress, say
 
@@ -33,7 +33,6 @@ KUBERNETES_PROGRAMS = (
     "kubectl",
     "kubelet",
 )
-_NEEDED_BYTES = 6 << 30  # Go's own cache takes most of it
 _MANIFEST = "manifest.json"
 
 
@@ -47,6 +46,8 @@ class Target:
     """Package by program."""
     minutes: int
     """What a first build takes on two cores, to tell whoever waits."""
+    mebibytes: int
+    """And how much room, most of it in Go's own cache."""
     version: str = ""
     modfile: str = "go.mod"
     links: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -69,7 +70,8 @@ def kubernetes(version: str = KUBERNETES_VERSION) -> Target:
         name="kubernetes",
         module=module,
         programs={"kubernetes": "."},
-        minutes=11,
+        minutes=9,
+        mebibytes=4000,
         version=version,
         modfile=modfile,
         links={"kubernetes": KUBERNETES_PROGRAMS},
@@ -87,7 +89,8 @@ def tools() -> Target:
             "kwok": "sigs.k8s.io/kwok/cmd/kwok",
             "toolbox": "./toolbox",
         },
-        minutes=5,
+        minutes=4,
+        mebibytes=2000,
         files={"kustomize/crd/bases": "sigs.k8s.io/kwok"},
         flags=["-ldflags", "-s -w"],
     )
@@ -99,6 +102,7 @@ def karpenter() -> Target:
         module=SOURCES / "karpenter",
         programs={"karpenter": "sigs.k8s.io/karpenter/kwok"},
         minutes=4,
+        mebibytes=2000,
         files={"pkg/apis/crds": "sigs.k8s.io/karpenter", "kwok/apis/crds": "sigs.k8s.io/karpenter"},
         flags=["-ldflags", "-s -w"],
     )
@@ -132,13 +136,15 @@ def build(target: Target) -> Path:
     """The folder with the target's programs, whole and undamaged."""
     compiler = _go(target)
     final = cache() / _identity(target, compiler)
+    if _intact(final):
+        return final  # without a lock: the cache may be someone else's, and read-only
     with _locked(final):
         if _intact(final):
             return final
         unfinished = final.with_name(f"{final.name}.unfinished")
         for stale in (final, unfinished):
             shutil.rmtree(stale, ignore_errors=True)
-        _require_space(final.parent)
+        disk.require(final.parent, target.mebibytes, to=f"build {target.name}", way_out="set XDG_CACHE_HOME")
         unfinished.mkdir()
         try:
             _compile(target, compiler, unfinished)
@@ -173,18 +179,24 @@ class _Go:
 
 def _go(target: Target) -> _Go:
     """The machine's Go, if it is new enough for the target's module."""
-    needed = re.search(r"^go (\d+)\.(\d+)", (target.module / target.modfile).read_text(), re.MULTILINE)
+    needed = re.search(r"^go ([\d.]+)", (target.module / target.modfile).read_text(), re.MULTILINE)
     assert needed, f"{target.module / target.modfile} has no go line"
     path = shutil.which("go")
-    wish = f"Go {needed[1]}.{needed[2]} or newer is needed to build {target.name}"
+    wish = f"Go {needed[1]} or newer is needed to build {target.name}"
     way_out = "install it, or let KUBEBUILDER_ASSETS name a folder with the programs"
     if path is None:
         raise LabError(f"{wish}, and there is no `go` in PATH: {way_out}")
-    said = subprocess.run([path, "version"], capture_output=True, text=True, check=False).stdout.strip()
-    found = re.search(r"go(\d+)\.(\d+)\S*", said)
-    if not found or (int(found[1]), int(found[2])) < (int(needed[1]), int(needed[2])):
+    # In the module's folder, where Go may choose another toolchain, or say that it must not.
+    answer = subprocess.run([path, "version"], cwd=target.module, capture_output=True, text=True, check=False)
+    said = (answer.stdout or answer.stderr).strip()
+    found = re.search(r"go version (go([\d.]+)\S*)", said)
+    if not found or _parts(found[2]) < _parts(needed[1]):
         raise LabError(f"{wish}, and {path} says {said!r}: {way_out}")
-    return _Go(path, found[0])
+    return _Go(path, found[1])
+
+
+def _parts(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
 
 
 def _identity(target: Target, compiler: _Go) -> str:
@@ -259,9 +271,7 @@ def _go_says(command: Sequence[str], target: Target, environment: Mapping[str, s
 def _build_error(target: Target, said: Sequence[str]) -> LabError:
     tail = "".join([line for line in said if " " in line][-10:]).strip()
     if "no space left on device" in tail:
-        return LabError(
-            f"the disk is full: {target.name} could not be built. About {_NEEDED_BYTES >> 30} GiB are needed"
-        )
+        return LabError(f"the disk is full: {target.name} could not be built. About {target.mebibytes} MiB are needed")
     return LabError(f"{target.name} could not be built:\n{tail}")
 
 
@@ -275,25 +285,17 @@ def _take_along(target: Target, compiler: _Go, into: Path) -> None:
             shutil.copyfile(file, into / file.name)
 
 
-def _require_space(folder: Path) -> None:
-    if (free := shutil.disk_usage(folder).free) < _NEEDED_BYTES:
-        has, needs = f"{free >> 20} MiB free", f"about {_NEEDED_BYTES >> 30} GiB"
-        raise LabError(f"{folder} has {has} and a first build needs {needs}: make room, or set XDG_CACHE_HOME")
-
-
 def _write_manifest(folder: Path) -> None:
-    files = {
-        path.name: _facts(path) | {"sha256": _hash(path)} for path in sorted(folder.iterdir()) if not path.is_symlink()
-    }
-    (folder / _MANIFEST).write_text(json.dumps({"built": time.strftime("%Y-%m-%d"), "files": files}, indent=1))
+    files = {path.name: _facts(path) | {"sha256": _hash(path)} for path in sorted(folder.iterdir())}
+    (folder / _MANIFEST).write_text(json.dumps(files, indent=1))
 
 
 def _intact(folder: Path) -> bool:
     """Whether every file is as it was built. An untouched file is believed; a touched one must prove its content."""
     try:
-        files = json.loads((folder / _MANIFEST).read_text())["files"]
+        files = json.loads((folder / _MANIFEST).read_text())
         return all(_unchanged(folder / name, facts) for name, facts in files.items())
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
         return False
 
 

@@ -20,6 +20,7 @@ from lab.progress import say
 from lab.taints import Taint
 
 _DEFAULT_NAME = "default"
+_KUBECTL = "kubectl"
 _FAULTS = {
     "dns": Faults.break_dns,
     "api": Faults.break_api,
@@ -41,13 +42,19 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     # So that being asked to stop unwinds like Ctrl-C, and leaves nothing behind.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
-        arguments = _parser().parse_args(argv)
-        sys.exit(arguments.run(arguments))
+        words = list(sys.argv[1:] if argv is None else argv)
+        # What follows `kubectl` is kubectl's, options included.
+        ours = words.index(_KUBECTL) + 1 if _KUBECTL in words else len(words)
+        arguments = _parser().parse_args(words[:ours])
+        sys.exit(arguments.run(arguments, *words[ours:]))
     except LabError as why:
         print(f"lab: {why}", file=sys.stderr)
         sys.exit(1)
     except (ApiError, httpx2.HTTPError) as why:
         print(f"lab: the API server did not do as it was asked: {why}", file=sys.stderr)
+        sys.exit(1)
+    except OSError as why:
+        print(f"lab: {why}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
@@ -64,8 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
 
     up = verbs.add_parser("up", help="start a cluster that stays")
-    up.add_argument("--nodes", type=int, help="real nodes (2; without root, 0)")
-    up.add_argument("--fake", type=int, help="simulated nodes (0; without root, 2)")
+    up.add_argument("--nodes", type=_count, help="real nodes (2; without root, 0)")
+    up.add_argument("--fake", type=_count, help="simulated nodes (0; without root, 2)")
     up.add_argument("--taint", type=_taint, action="append", default=[], metavar="KEY[=VALUE]:EFFECT")
     up.add_argument("--kubernetes", default=build.KUBERNETES_VERSION, metavar="VERSION", help="%(default)s")
     up.set_defaults(run=_up)
@@ -74,13 +81,10 @@ def _parser() -> argparse.ArgumentParser:
     verbs.add_parser("status", help="which clusters there are").set_defaults(run=_status)
 
     clean = verbs.add_parser("clean", help="remove what killed processes left behind")
-    clean.add_argument("--all", action="store_true", help="also clusters that are up, whoever uses them")
+    clean.add_argument("--all", action="store_true", help="also every cluster that is up")
     clean.set_defaults(run=_clean)
 
-    kubectl = verbs.add_parser("kubectl", help="run kubectl against the cluster", add_help=False)
-    kubectl.add_argument("arguments", nargs=argparse.REMAINDER)
-    kubectl.set_defaults(run=_kubectl)
-
+    verbs.add_parser(_KUBECTL, help="run kubectl against the cluster", add_help=False).set_defaults(run=_kubectl)
     verbs.add_parser("shell", help="a shell with KUBECONFIG and PATH set").set_defaults(run=_shell)
 
     fault = verbs.add_parser("break", help="break a real node's network")
@@ -101,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _up(arguments: argparse.Namespace) -> int:
     if runs.kept(arguments.name):
-        raise LabError(f"cluster {arguments.name!r} is up already; `{invocation.lab('down')}` takes it away")
+        raise LabError(f"cluster {arguments.name!r} is up already; `{_hint(arguments, 'down')}` takes it away")
     real = arguments.nodes if arguments.nodes is not None else 2 if network.is_root() else 0
     fake = arguments.fake if arguments.fake is not None else 0 if network.is_root() else 2
     if arguments.nodes is None and not network.is_root():
@@ -118,13 +122,13 @@ def _up(arguments: argparse.Namespace) -> int:
         if fake:
             say(f"starting {fake} simulated node{'s' if fake > 1 else ''}")
             cluster.fake_nodes(fake, taints=arguments.taint)
-    look, end = invocation.lab("kubectl get nodes"), invocation.lab("down")
+    look, end = _hint(arguments, "kubectl get nodes"), _hint(arguments, "down")
     say(f"the cluster is up; `{look}` looks at it, `{end}` takes it away")
     return 0
 
 
 def _down(arguments: argparse.Namespace) -> int:
-    remains.remove(_cluster(arguments).folder)
+    runs.remove(_cluster(arguments))
     say(f"cluster {arguments.name!r} is gone")
     return 0
 
@@ -137,10 +141,10 @@ def _status(_arguments: argparse.Namespace) -> int:
 
 
 def _state(run: runs.Run) -> str:
-    if run.abandoned:
-        return "left behind (see clean)"
     if run.name is None:
-        return "in use by a program"
+        return "in use by a program" if run.in_use else "left behind (see clean)"
+    if not any(remains.processes(run.folder)):
+        return "dead (see down)"
     nodes = sum(1 for folder in (run.folder / "nodes").glob("*") if folder.is_dir())
     return f"up, {nodes} real node{'' if nodes == 1 else 's'}"
 
@@ -148,27 +152,25 @@ def _state(run: runs.Run) -> str:
 def _clean(arguments: argparse.Namespace) -> int:
     removed = runs.remove_abandoned()
     if arguments.all:
-        removed += (others := runs.existing())
-        for run in others:
-            remains.remove(run.folder)
+        removed += [run for run in runs.existing() if runs.remove(run)]
     say(f"removed {', '.join(str(run.folder) for run in removed)}" if removed else "nothing was left behind")
     return 0
 
 
-def _kubectl(arguments: argparse.Namespace) -> NoReturn:
+def _kubectl(arguments: argparse.Namespace, *words: str) -> NoReturn:
     run = _cluster(arguments)
-    os.execve(_program(run, "kubectl"), ["kubectl", *arguments.arguments], _environment(run))  # noqa: S606  as a shell
+    os.execve(_program(run, _KUBECTL), [_KUBECTL, *words], _environment(run))  # noqa: S606  as a shell
 
 
 def _shell(arguments: argparse.Namespace) -> NoReturn:
-    shell = os.environ.get("SHELL", "/bin/sh")
-    say("KUBECONFIG is set and kubectl is in PATH; leave with `exit`")
-    os.execve(shell, [shell], _environment(_cluster(arguments)))  # noqa: S606  the person's own shell
+    shell, environment = os.environ.get("SHELL", "/bin/sh"), _environment(_cluster(arguments))
+    say("KUBECONFIG is set, kubectl and helm are in PATH; leave with `exit`")
+    os.execve(shell, [shell], environment)  # noqa: S606  the person's own shell
 
 
 def _break(arguments: argparse.Namespace) -> int:
     _FAULTS[arguments.fault](_faults(arguments))
-    say(f"{arguments.node}: {arguments.fault} is broken; `{invocation.lab(f'heal {arguments.node}')}` mends it")
+    say(f"{arguments.node}: {arguments.fault} is broken; `{_hint(arguments, f'heal {arguments.node}')}` mends it")
     return 0
 
 
@@ -188,7 +190,7 @@ def _build(arguments: argparse.Namespace) -> int:
 def _cluster(arguments: argparse.Namespace) -> runs.Run:
     if run := runs.kept(arguments.name):
         return run
-    raise LabError(f"there is no cluster {arguments.name!r}; `{invocation.lab('up')}` starts one")
+    raise LabError(f"there is no cluster {arguments.name!r}; `{_hint(arguments, 'up')}` starts one")
 
 
 def _faults(arguments: argparse.Namespace) -> Faults:
@@ -205,8 +207,26 @@ def _program(run: runs.Run, program: str) -> Path:
 
 
 def _environment(run: runs.Run) -> dict[str, str]:
-    path = f"{_program(run, 'kubectl').parent}:{_program(run, 'kwok').parent}:{os.environ.get('PATH', os.defpath)}"
-    return {**os.environ, "KUBECONFIG": str(run.folder / ADMIN_KUBECONFIG), "PATH": path}
+    path = [str(_program(run, _KUBECTL).parent), str(_program(run, "helm").parent), os.environ.get("PATH", os.defpath)]
+    direct = [network.of(run).api_address, os.environ.get("NO_PROXY", "")]
+    return {
+        **os.environ,
+        "KUBECONFIG": str(run.folder / ADMIN_KUBECONFIG),
+        "NO_PROXY": ",".join(filter(None, direct)),
+        "PATH": ":".join(path),
+    }
+
+
+def _hint(arguments: argparse.Namespace, words: str) -> str:
+    """A command to copy, for the cluster we speak of."""
+    name = "" if arguments.name == _DEFAULT_NAME else f"--name {arguments.name} "
+    return invocation.lab(f"{name}{words}")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}: a number of nodes is 0 or more")
+    return int(text)
 
 
 def _taint(text: str) -> Taint:

@@ -1,4 +1,4 @@
-"""The command lines of the control plane: pure functions from a run's facts to what is started."""
+"""The command lines of the control plane: from a run's facts to what is started."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,6 +69,8 @@ def apiserver(folder: Path, net: Network, ports: Ports, has: Credentials, extra:
         "--enable-aggregator-routing=true",
         f"--audit-policy-file={folder / 'audit-policy.json'}",
         f"--audit-log-path={folder / 'audit.log'}",
+        # In megabytes. A log that is rotated under the reader counts wrong, and nobody notices.
+        "--audit-log-maxsize=100000",
         # Bursts of simulated nodes are the lab's daily bread.
         "--max-requests-inflight=800",
         "--max-mutating-requests-inflight=400",

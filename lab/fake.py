@@ -17,12 +17,11 @@ from lightkube.generic_resource import create_global_resource
 from lightkube.resources.core_v1 import Node as NodeObject
 
 from lab import addons, build, fake_stages, runs, waiting
+from lab.errors import LabError
 from lab.fake_node import node_object
 from lab.fake_stages import PASSES, Verdict
 from lab.process import Process
 from lab.taints import Taint
-
-__all__ = ["PASSES", "FakeNodes", "Simulation", "Verdict"]
 
 Stage = create_global_resource("kwok.x-k8s.io", "v1alpha1", "Stage", "stages")
 _IN_FLIGHT = 50
@@ -43,15 +42,19 @@ class FakeNodes:
             self._client.apply(Stage.from_dict(stage), field_manager=addons.FIELD_MANAGER, force=True)
 
     def delete(self) -> None:
-        """Take the nodes away, as an autoscaler does."""
+        """Take the nodes away, as an autoscaler does. Their names are not given out again."""
         for name in self.names:
             self._client.delete(NodeObject, name)
+        for stage in fake_stages.of_group(self.prefix, PASSES):
+            self._client.delete(Stage, stage["metadata"]["name"])
 
 
 class Simulation:
     """The two KWOK processes of a plane."""
 
-    def __init__(self, run: runs.Run, programs: build.Programs, client: Client, kubeconfig: Path) -> None:
+    def __init__(self, run: runs.Run, programs: build.Programs, client: Client, kubeconfig: Path, version: str) -> None:
+        self._prefixes: set[str] = set()
+        self._version = version
         self._programs = programs
         self._client = client
         self._kubeconfig = kubeconfig
@@ -80,14 +83,17 @@ class Simulation:
     def nodes(
         self, count: int, prefix: str, verdict: Verdict, taints: Sequence[Taint], labels: Mapping[str, str]
     ) -> FakeNodes:
+        if prefix in self._prefixes:
+            raise LabError(f"there are simulated nodes called {prefix}-… already")
+        self._prefixes.add(prefix)
         group = FakeNodes(tuple(f"{prefix}-{number}" for number in range(count)), prefix, self._client)
         group.decide(verdict)
-        asyncio.run(self._create([node_object(name, taints, labels) for name in group.names]))
+        asyncio.run(self._create([node_object(name, self._version, taints, labels) for name in group.names]))
         return group
 
     async def _create(self, nodes: Sequence[NodeObject]) -> None:
-        limits = httpx2.Timeout(60)
-        async with AsyncClient(KubeConfig.from_file(self._kubeconfig), timeout=limits) as client:
+        config, limits = KubeConfig.from_file(self._kubeconfig), httpx2.Timeout(60)
+        async with AsyncClient(config, timeout=limits, trust_env=False) as client:
             turn = asyncio.Semaphore(_IN_FLIGHT)
 
             async def create(node: NodeObject) -> None:

@@ -56,12 +56,12 @@ _ANNOTATIONS = {
 }
 
 
-def node_object(name: str, taints: Sequence[Taint] = (), labels: Mapping[str, str] | None = None) -> Node:
+def node_object(name: str, version: str, taints: Sequence[Taint], labels: Mapping[str, str]) -> Node:
     """Not Ready, as every node is when it registers."""
     return Node(
         metadata=ObjectMeta(
             name=name,
-            labels={**_LABELS, "kubernetes.io/hostname": name, **(labels or {})},
+            labels={**_LABELS, "kubernetes.io/hostname": name, **labels},
             annotations=dict(_ANNOTATIONS),
         ),
         spec=NodeSpec(
@@ -79,7 +79,7 @@ def node_object(name: str, taints: Sequence[Taint] = (), labels: Mapping[str, st
             ],
             daemonEndpoints=NodeDaemonEndpoints(),
             images=[_image(number) for number in range(_IMAGES)],
-            nodeInfo=_info(name),
+            nodeInfo=_info(name, version),
         ),
     )
 
@@ -92,7 +92,7 @@ def _image(number: int) -> ContainerImage:
     )
 
 
-def _info(name: str) -> NodeSystemInfo:
+def _info(name: str, version: str) -> NodeSystemInfo:
     identity = str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
     return NodeSystemInfo(
         architecture="amd64",
@@ -100,7 +100,7 @@ def _info(name: str) -> NodeSystemInfo:
         containerRuntimeVersion="containerd://2.1.4",
         kernelVersion="6.12.40-63.114.amzn2023.x86_64",
         kubeProxyVersion="",
-        kubeletVersion="v1.36.3",
+        kubeletVersion=f"v{version}",
         machineID=identity.replace("-", ""),
         operatingSystem="linux",
         osImage="Amazon Linux 2023",

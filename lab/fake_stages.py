@@ -4,6 +4,7 @@ Pods that are to run for ever (`restartPolicy: Always`) run. The others get thei
 """
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +47,7 @@ def of_group(prefix: str, verdict: Verdict) -> list[dict[str, Any]]:
 
     Always the same names, so that a new verdict replaces the old; a stage with no part in the verdict matches nothing.
     """
-    pattern = json.dumps(f"^{prefix}-[0-9]+$")
+    pattern = json.dumps(f"^{re.escape(prefix)}-[0-9]+$")
     mine = [
         _is(f'.spec.nodeName | if test({pattern}) then "yes" else "no" end', "yes"),
         _is(".spec.restartPolicy", "Never", "OnFailure"),

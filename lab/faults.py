@@ -6,10 +6,14 @@ A fault is in force until it is healed, or until the `with` block it was made fo
         ...
 
 Packets are dropped where the node's pods' packets enter the node, before any address is rewritten; so the pods of this
-node suffer and nobody else's do, and the kubelet stays content: a node that is Ready and useless.
+node suffer and nobody else's do, and the kubelet stays content: a node that is Ready and useless. (Pods on the node's
+own network are spared, as the kubelet is.)
 """
 
-from collections.abc import Callable
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,8 +21,10 @@ from typing import Self
 
 import msgspec
 
-from lab import network
+from lab import network, remains
+from lab.errors import LabError
 
+NAMESPACES = ("--mount", "--net", "--pid", "--uts", "--ipc")
 _FROM_PODS = ("!", "-i", "eth0")
 _LARGEST_PACKET_THAT_PASSES = 1400
 
@@ -55,7 +61,13 @@ class Faults:
 
     @property
     def facts(self) -> Facts:
-        return msgspec.json.decode((self.folder / "facts.json").read_bytes(), type=Facts)
+        """Only of a node that runs: a stale pid may by now be anyone's, and what is done to a node is not for them."""
+        with contextlib.suppress(OSError):
+            facts = msgspec.json.decode((self.folder / "facts.json").read_bytes(), type=Facts)
+            here = Path("/proc/self/ns/pid").readlink()
+            if has_booted(facts.pid) and Path(f"/proc/{facts.pid}/ns/pid").readlink() != here:
+                return facts
+        raise LabError(f"node {self.folder.name} is off")
 
     def write_facts(self, facts: Facts) -> None:
         (self.folder / "facts.json").write_bytes(msgspec.json.encode(facts))
@@ -84,21 +96,21 @@ class Faults:
 
     def freeze(self) -> Fault:
         """Stop every process of the node in its tracks; connections stay open and nothing answers."""
-        self._signal("STOP")
-        return Fault(lambda: self._signal("CONT"))
+        self._signal(signal.SIGSTOP)
+        return Fault(lambda: self._signal(signal.SIGCONT))
 
     def heal(self) -> None:
         """End every fault of this node."""
-        self._signal("CONT")
+        self._signal(signal.SIGCONT)
         network.ip("link", "set", self.facts.cable, "up")
         for table, fault in (("raw", "dns"), ("raw", "api"), ("mangle", "mtu")):
             self._forget(table, fault)
 
     def run(self, *command: str) -> str:
         """Run a command as someone logged in on the node would, and return what it prints."""
-        return network.run_tool(
-            "nsenter", f"--target={self.facts.pid}", "--mount", "--net", "--uts", "--ipc", "--", *command
-        )
+        # In the node's pid namespace too, and marked as the run's, so that nothing outlives the node.
+        enter = ["nsenter", f"--target={self.facts.pid}", *NAMESPACES, "--"]
+        return network.run_tool(*enter, *command, marks={remains.MARK: str(self._run_folder)})
 
     def _drop(self, name: str, *matches: tuple[str, ...], table: str = "raw") -> Fault:
         for chain, *match in matches:
@@ -114,6 +126,28 @@ class Faults:
     def _iptables(self, table: str, *arguments: str) -> str:
         return self.run("iptables", "--wait", "--table", table, *arguments)
 
-    def _signal(self, name: str) -> None:
+    def _signal(self, number: signal.Signals) -> None:
         """To every process of the node and of its pods, but for the node's first, which only waits."""
-        network.run_tool("nsenter", f"--target={self.facts.pid}", "--pid", "--", "sh", "-c", f"kill -{name} -1")
+        for pid in self._processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    @property
+    def _run_folder(self) -> Path:
+        return self.folder.parent.parent
+
+    def _processes(self) -> Iterator[int]:
+        """Found one by one, never "all": those in the node's pid namespace, and those in its pods' cgroups."""
+        first = self.facts.pid
+        namespace = Path(f"/proc/{first}/ns/pid").readlink()
+        cgroup = f"/{remains.cgroup_name(self._run_folder)}/{self.folder.name}/"
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                own = (entry / "ns" / "pid").readlink() == namespace or cgroup in (entry / "cgroup").read_text()
+                if own and int(entry.name) != first:
+                    yield int(entry.name)
+
+
+def has_booted(pid: int) -> bool:
+    """Whether this is a node's first process and has done its work (see node-init.sh)."""
+    return Path(f"/proc/{pid}/root/run/booted").exists()

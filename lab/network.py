@@ -11,6 +11,7 @@ leads further: a node's default route ends in a bridge without ports, so no test
 import os
 import socket
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,14 +58,17 @@ class Network:
         """The host's end of a node's cable."""
         return f"{self.bridge}-{ordinal}"
 
+    @property
+    def port_range(self) -> range:
+        first = _FIRST_PORT + _PORTS_A_RUN * self.slot
+        return range(first, first + _PORTS_A_RUN)
+
     def ports(self, count: int) -> list[int]:
         """Free ports out of the run's own range."""
-        first = _FIRST_PORT + _PORTS_A_RUN * self.slot
-        free = [port for port in range(first, first + _PORTS_A_RUN) if _is_free(port)]
+        mine = self.port_range
+        free = [port for port in mine if _is_free(port)]
         if len(free) < count:
-            raise LabError(
-                f"of the ports {first} to {first + _PORTS_A_RUN - 1} only {len(free)} are free; {count} are needed"
-            )
+            raise LabError(f"of the ports {mine[0]} to {mine[-1]} only {len(free)} are free; {count} are needed")
         return free[:count]
 
 
@@ -91,10 +95,11 @@ def ip(*arguments: str) -> None:
     run_tool("ip", *arguments)
 
 
-def run_tool(*command: str) -> str:
+def run_tool(*command: str, marks: Mapping[str, str] | None = None) -> str:
     """Run a system tool to its end; if it fails, its own words are the error."""
+    environment = {**os.environ, **(marks or {})}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     except FileNotFoundError as why:
         raise LabError(f"{command[0]} is not installed; `make setup` installs what the lab needs") from why
     if done.returncode:

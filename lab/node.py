@@ -7,6 +7,7 @@ and interface of the node, containers included: that is how a node is stopped, r
 import contextlib
 import json
 import shutil
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +20,13 @@ from lightkube.resources.core_v1 import Node as NodeObject
 from lab import network, node_files, pki, remains, waiting
 from lab.build import Programs
 from lab.errors import LabError
-from lab.faults import Facts, Faults
+from lab.faults import NAMESPACES, Facts, Faults, has_booted
 from lab.network import Network
 from lab.process import Process
 from lab.runs import Run
 from lab.taints import Taint
 
 INIT = Path(__file__).with_name("node-init.sh")
-_NAMESPACES = ("--mount", "--net", "--pid", "--uts", "--ipc")
 _CNI_PROGRAMS = ("/usr/lib/cni", "/opt/cni/bin")
 _BOOT_SECONDS = 10.0
 _READY_SECONDS = 60.0
@@ -89,6 +89,7 @@ class Node(Faults):
 
     def stop(self) -> None:
         """Power off. As on any machine, no cgroup survives that: a kubelet that finds old ones takes half a minute."""
+        (self.folder / "facts.json").unlink(missing_ok=True)
         for process in reversed(self.processes.values()):
             process.stop()
         for group in self._cgroups():
@@ -116,7 +117,23 @@ class Node(Faults):
     def route(self, pods: str, via: str) -> None:
         """Know the way to another node's pods, from now on and after every reboot."""
         self._routes[pods] = via
-        self.run("ip", "route", "replace", pods, "via", via)
+        if self.is_on:
+            self.run("ip", "route", "replace", pods, "via", via)
+
+    @property
+    def is_on(self) -> bool:
+        return any(process.running for process in self.processes.values())
+
+    def kill(self) -> None:
+        """Power off behind our own back: whoever waits for the node finds it dead."""
+        for process in self.processes.values():
+            process.kill()
+
+    def _signal(self, number: signal.Signals) -> None:
+        super()._signal(number)
+        if number is signal.SIGCONT:
+            for process in self.processes.values():
+                process.resume()
 
     def _write_files(self) -> None:
         self.folder.mkdir(parents=True)
@@ -154,10 +171,10 @@ class Node(Faults):
         programs = self._around.programs
         kubernetes, tools = programs.path("kubelet").parent, programs.path("toolbox").parent
         script = ["sh", str(INIT), str(self.folder), str(kubernetes), str(tools), self.name]
-        fresh = ["unshare", "--fork", "--kill-child", "--mount-proc", "--propagation=private", *_NAMESPACES]
+        fresh = ["unshare", "--fork", "--kill-child", "--mount-proc", "--propagation=private", *NAMESPACES]
         init = self._launch("init", script, through=fresh)
         self.write_facts(Facts(init.pid, self._cable, *self._around.api_endpoint))
-        waiting.until(f"node {self.name} boots", lambda: _has_booted(init.pid), _BOOT_SECONDS, alive=init.check)
+        waiting.until(f"node {self.name} boots", lambda: has_booted(init.pid), _BOOT_SECONDS, alive=init.check)
         self._plug_in(init.pid)
         for pods, via in self._routes.items():
             self.route(pods, via)
@@ -195,7 +212,7 @@ class Node(Faults):
 
     def _launch(self, program: str, argv: Sequence[str], *, through: Sequence[str] = ()) -> Process:
         """Start a program in the node's namespaces, or in those that `through` makes."""
-        enter = through or ["nsenter", f"--target={self.facts.pid}", *_NAMESPACES, "--"]
+        enter = through or ["nsenter", f"--target={self.facts.pid}", *NAMESPACES, "--"]
         log, environment = self.folder / f"{program}.log", self._around.run.environment()
         process = Process(f"{program} of node {self.name}", argv, log, environment, through=enter)
         process.start()
@@ -226,10 +243,6 @@ class Node(Faults):
 
 def folder_of(run: Run, name: str) -> Path:
     return run.folder / "nodes" / name
-
-
-def _has_booted(pid: int) -> bool:
-    return Path(f"/proc/{pid}/root/run/booted").exists()
 
 
 def _cni_programs() -> str:

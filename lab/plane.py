@@ -23,7 +23,8 @@ from lightkube.resources.core_v1 import ServiceAccount, ServiceAccountToken
 
 from lab import addons, audit, build, components, images, network, pki, runs, waiting
 from lab.errors import ComponentDiedError, LabError
-from lab.fake import PASSES, FakeNodes, Simulation, Verdict
+from lab.fake import FakeNodes, Simulation
+from lab.fake_stages import PASSES, Verdict
 from lab.node import Node, Surroundings
 from lab.process import Process
 from lab.taints import Taint
@@ -36,11 +37,15 @@ _TOKEN_SECONDS = 24 * 3600
 class Plane:
     """One running control plane, its nodes, and the means to look at it and to break it."""
 
-    def __init__(self, run: runs.Run, programs: build.Programs, apiserver_flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self, run: runs.Run, programs: build.Programs, version: str, apiserver_flags: Sequence[str] = ()
+    ) -> None:
         self.run = run
+        self.version = version
         self.programs = programs
         self.network = network.of(run)
         self.nodes: dict[str, Node] = {}
+        self._ordinals = itertools.count(1)
         self._apiserver_flags = apiserver_flags
         self._ports = components.Ports(*self.network.ports(5))
         self.authority = pki.Authority(run.folder / "pki")
@@ -83,7 +88,8 @@ class Plane:
     @cached_property
     def client(self) -> Client:
         """Cluster-admin's client."""
-        return Client(KubeConfig.from_file(self.kubeconfig()), timeout=httpx2.Timeout(30))
+        # The machine's proxies are not the way to the lab.
+        return Client(KubeConfig.from_file(self.kubeconfig()), timeout=httpx2.Timeout(30), trust_env=False)
 
     def kubeconfig(self, service_account: str | None = None, *, pod: str | None = None) -> Path:
         """A kubeconfig file for cluster-admin or for a ServiceAccount, `namespace/name`.
@@ -105,7 +111,10 @@ class Plane:
     def kubectl(self, *arguments: str, standard_input: str | None = None) -> str:
         """Run kubectl as cluster-admin; what it complains of is the error."""
         command = [str(self.programs.path("kubectl")), f"--kubeconfig={self.kubeconfig()}", *arguments]
-        done = subprocess.run(command, input=standard_input, capture_output=True, text=True, check=False)
+        environment = self.run.environment()
+        done = subprocess.run(
+            command, env=environment, input=standard_input, capture_output=True, text=True, check=False
+        )
         if done.returncode:
             raise LabError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
@@ -124,20 +133,35 @@ class Plane:
     ) -> list[Node]:
         """Several real nodes, booted at the same time."""
         network.require_root()
-        if taken := sorted(self.nodes.keys() & set(names)):
+        if taken := [name for at, name in enumerate(names) if name in self.nodes or name in names[:at]]:
             raise LabError(f"there is a node {taken[0]!r} already")
         if not self.nodes:
             addons.apply_dns(self.client)
-        self.images()
-        ordinals = itertools.count(len(self.nodes) + 1)
-        fresh = [Node(self._surroundings, name, next(ordinals), taints, labels or {}) for name in names]
-        self.nodes.update({node.name: node for node in fresh})
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda node: node.start(self.images()), fresh))
-        for node in fresh:
-            self._connect(node)
-            node.wait_ready()
+        fresh = [Node(self._surroundings, name, next(self._ordinals), taints, labels or {}) for name in names]
+        try:
+            self._boot(fresh)
+            for node in fresh:
+                self._connect(node)
+                self.nodes[node.name] = node
+            for node in fresh:
+                node.wait_ready()
+        except BaseException:
+            for node in fresh:
+                self.nodes.pop(node.name, None)
+                node.stop()
+            raise
         return fresh
+
+    def _boot(self, fresh: Sequence[Node]) -> None:
+        """All at once. If one cannot, or somebody presses Ctrl-C, the others need not finish first."""
+        images = self.images()
+        with ThreadPoolExecutor() as pool:
+            try:
+                list(pool.map(lambda node: node.start(images), fresh))
+            except BaseException:
+                for node in fresh:
+                    node.kill()
+                raise
 
     def wait_for_dns(self) -> None:
         """Until every CoreDNS pod is ready."""
@@ -149,9 +173,9 @@ class Plane:
         """What every node is born with."""
         toolbox, coredns = self.run.folder / "toolbox.tar", self.run.folder / "coredns.tar"
         if not coredns.exists():
-            tools = self.programs
-            images.write(toolbox, images.TOOLBOX, {"/toolbox": tools.path("toolbox")}, ["/toolbox", "pause"])
-            images.write(coredns, images.COREDNS, {"/coredns": tools.path("coredns")}, ["/coredns"])
+            path = self.programs.path
+            images.write(toolbox, images.TOOLBOX, {"/toolbox": path("toolbox")}, ["/toolbox", "pause"])
+            images.write(coredns, images.COREDNS, {"/coredns": path("coredns")}, ["/coredns"])
         return [toolbox, coredns]
 
     def import_image(self, archive: Path) -> None:
@@ -173,7 +197,7 @@ class Plane:
 
     @cached_property
     def _simulation(self) -> Simulation:
-        simulation = Simulation(self.run, self.programs, self.client, self.kubeconfig())
+        simulation = Simulation(self.run, self.programs, self.client, self.kubeconfig(), self.version)
         simulation.start()
         return simulation
 
@@ -188,9 +212,8 @@ class Plane:
         """Tell this machine and every node the way to a new node's pods, and the new node the way to theirs."""
         network.ip("route", "replace", newcomer.pods, "via", newcomer.address)
         for node in self.nodes.values():
-            if node is not newcomer:
-                node.route(newcomer.pods, newcomer.address)
-                newcomer.route(node.pods, node.address)
+            node.route(newcomer.pods, newcomer.address)
+            newcomer.route(node.pods, node.address)
 
     def _processes(self) -> list[Process]:
         simulation: Simulation | None = self.__dict__.get("_simulation")
@@ -231,7 +254,9 @@ class Plane:
 
     def _api_answers(self) -> bool:
         trusting = ssl.create_default_context(cafile=self.authority.certificate)
-        with urllib.request.urlopen(f"{self.url}/readyz", context=trusting, timeout=5) as answer:  # noqa: S310  our own URL
+        directly = urllib.request.ProxyHandler({})
+        opener = urllib.request.build_opener(directly, urllib.request.HTTPSHandler(context=trusting))
+        with opener.open(f"{self.url}/readyz", timeout=5) as answer:
             return bool(answer.status == http.HTTPStatus.OK)
 
     def _controllers_work(self) -> bool:
@@ -250,7 +275,7 @@ def plane(
     programs = build.programs(version)
     ownership = runs.claim()
     try:
-        started = Plane(ownership.run, programs, apiserver_flags)
+        started = Plane(ownership.run, programs, version, apiserver_flags)
         try:
             started.start()
             yield started

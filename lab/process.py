@@ -31,7 +31,7 @@ class Process:
         self._popen: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        if self._popen is not None:
+        if self.running:
             raise LabError(f"{self.name} is running already")
         with self.log.open("ab") as output:
             self._popen = subprocess.Popen(
@@ -73,18 +73,26 @@ class Process:
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
+        self._wake()
 
-    def stop(self, *, gracefully: bool = False) -> None:
-        """End it. At once by default: an API server takes up to a minute over SIGTERM while watches are open."""
-        if self._popen is None:
-            return
+    def kill(self) -> None:
+        """End it behind our own back: `check` will find it dead."""
         if self.running:
             with contextlib.suppress(ProcessLookupError, ComponentDiedError):
-                os.kill(self.pid, signal.SIGTERM if gracefully else signal.SIGKILL)
-        # nsenter stops itself when its child is stopped, and would never notice that the child has ended.
-        self._popen.send_signal(signal.SIGCONT)
-        self._popen.wait()
-        self._popen = None
+                os.kill(self.pid, signal.SIGKILL)
+            self._wake()
+
+    def stop(self) -> None:
+        """End it, at once: an API server takes up to a minute over SIGTERM while watches are open."""
+        self.kill()
+        if self._popen:
+            self._popen.wait()
+            self._popen = None
+
+    def _wake(self) -> None:
+        """Nsenter stops itself when its child is stopped; left so, it would never notice that the child has ended."""
+        if self._popen:
+            self._popen.send_signal(signal.SIGCONT)
 
     def _child(self) -> int | None:
         assert self._popen is not None

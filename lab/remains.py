@@ -6,10 +6,12 @@ that die with their processes). So nothing has to be written down at the moment 
 which a SIGKILL could leave something that `remove` does not find.
 
 Started as a program, this file is the reaper: it waits until its standard input closes, which the kernel sees to
-however the run's owner ends, and then removes the run. So it uses the standard library and nothing else of the lab.
+however the run's owner ends, and then removes the run if its owner did not. So it uses the standard library and nothing
+else of the lab.
 """
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -20,11 +22,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MARK = "KUBE_NODE_READY_LAB_RUN"
+KEPT = "kept.json"
+OWNER_MARK = "owner"
 _PATIENCE_SECONDS = 20.0
 
 
 def remove(folder: Path) -> None:
-    """Stop and delete all that belongs to the run in `folder`, and the folder. Safe to repeat, and twice at once."""
+    """Stop and delete all that belongs to the run in `folder`, and the folder. For whoever holds the slot's lock."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while pids := list(processes(folder)):
         for pid in pids:
@@ -80,6 +84,11 @@ def cgroup_hierarchies() -> list[Path]:
     return [Path(fields[1]) for fields in mounted if fields[2] in ("cgroup", "cgroup2")]
 
 
+def lock_file(folder: Path) -> Path:
+    """The lock of a run's slot. It is never deleted, so that all who look at it look at the same file."""
+    return folder.with_name(f".{folder.name}.lock")
+
+
 def bridge_name(folder: Path) -> str:
     """At most 15 characters with a node's number behind it: that is all the kernel takes."""
     return f"knr{folder.name}"
@@ -106,12 +115,25 @@ def _quietly(*command: str) -> None:
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
-def main() -> None:
-    # The terminal's Ctrl-C is for the owner; the reaper must outlive it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.stdin.read()
-    remove(Path(sys.argv[1]))
+def reap(folder: Path, token: str) -> None:
+    """Remove the run that has this token, once its owner is dead; but not its successor, nor a run that is kept."""
+    with lock_file(folder).open("a") as lock:
+        while _has_token(folder, token):
+            # A dying owner's pipe may close before its lock is free.
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _has_token(folder, token):
+                    remove(folder)
+                return
+            time.sleep(0.02)
+
+
+def _has_token(folder: Path, token: str) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        return (folder / OWNER_MARK).read_text() == token and not (folder / KEPT).exists()
+    return False
 
 
 if __name__ == "__main__":
-    main()
+    sys.stdin.read()
+    reap(Path(sys.argv[1]), sys.argv[2])

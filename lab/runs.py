@@ -1,8 +1,9 @@
 """Runs: which exist, who owns them, and which were left behind.
 
-A run's folder is named by a number, its slot. Making the folder claims the slot, and the slot decides the run's ports,
-bridge and subnets, so runs on one machine cannot meet. The owner holds a file lock in the folder; the kernel drops it
-when the owner dies. A run without an owner was left behind, unless it is marked as kept (`python -m lab up`).
+A run's folder is named by a number, its slot, which decides the run's ports, bridge and subnets; so runs on one machine
+cannot meet. Beside the folder lies the slot's lock. Its holder, and nobody else, may make or remove the folder: a run's
+owner holds it from the beginning, and the kernel drops it when the owner dies. A folder whose lock is free was left
+behind, unless it is marked as kept (`python -m lab up`).
 """
 
 import contextlib
@@ -12,15 +13,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from lab import invocation, remains
+from lab import disk, invocation, remains
 from lab.errors import LabError
 
 SLOTS = 32
+_NEEDED_MEBIBYTES = 500
 _FOLDER_VARIABLE = "KUBE_NODE_READY_LAB_DIR"
 
 
@@ -38,30 +41,22 @@ class Run:
     def name(self) -> str | None:
         """The name it is kept under, or None if it ends with its owner."""
         with contextlib.suppress(FileNotFoundError):
-            return str(json.loads((self.folder / "kept.json").read_text())["name"])
+            return str(json.loads((self.folder / remains.KEPT).read_text())["name"])
         return None
 
     def keep(self, name: str) -> None:
         """From now on the run outlives its owner."""
-        (self.folder / "kept.json").write_text(json.dumps({"name": name}))
+        (self.folder / remains.KEPT).write_text(json.dumps({"name": name}))
 
     @property
-    def abandoned(self) -> bool:
-        return self.name is None and not self._owner_lives()
-
-    def _owner_lives(self) -> bool:
-        try:
-            with (self.folder / "owner").open("a") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except FileNotFoundError:
-            pass  # it is being removed this very moment
-        return False
+    def in_use(self) -> bool:
+        """Whether a living process owns it."""
+        with _held(self) as mine:
+            return not mine
 
     def environment(self) -> dict[str, str]:
-        """What every process of the run carries, so that `remains` finds it."""
-        return {**os.environ, remains.MARK: str(self.folder)}
+        """What every process of the run carries: how `remains` finds it, and that no proxy leads to its peers."""
+        return {**os.environ, remains.MARK: str(self.folder), "NO_PROXY": "*", "no_proxy": "*"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +65,7 @@ class Ownership:
 
     run: Run
     lock: IO[str]
-    reaper: subprocess.Popen[bytes] | None
+    reaper: subprocess.Popen[bytes]
 
     def release(self) -> None:
         """Remove the run, unless it is kept, and let go of it."""
@@ -78,75 +73,95 @@ class Ownership:
             if self.run.name is None:
                 remains.remove(self.run.folder)
         finally:
-            self._dismiss_reaper()
-            self.lock.close()
-
-    def _dismiss_reaper(self) -> None:
-        if self.reaper is None:
-            return
-        if self.run.name is not None:
-            self.reaper.kill()
-        if self.reaper.stdin:
+            # Its token is gone, or the run is kept: either way the reaper has nothing left to do.
+            assert self.reaper.stdin
             self.reaper.stdin.close()
-        self.reaper.wait()
-
-
-def base() -> Path:
-    """Where runs live. One folder a user, since another user's runs are not ours to remove."""
-    default = Path(tempfile.gettempdir()) / f"kube-node-ready-lab-{os.getuid()}"
-    return Path(os.environ.get(_FOLDER_VARIABLE, default))
+            self.reaper.wait()
+            self.lock.close()
 
 
 def claim() -> Ownership:
-    """Take a free slot, having first removed what dead owners left."""
-    remove_abandoned()
-    with _guarded() as root:
-        for slot in range(SLOTS):
-            run = Run(root / str(slot))
-            if remains.links(run.folder):
-                continue  # taken by a run under another folder, such as another TMPDIR
-            with contextlib.suppress(FileExistsError):
-                run.folder.mkdir()
-                lock = (run.folder / "owner").open("a")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                return Ownership(run, lock, _reaper(run))
-    raise LabError(f"all {SLOTS} places under {base()} are taken; `{invocation.lab('status')}` lists who has them")
+    """Take a free slot, having first removed what a dead owner left there."""
+    root = _root()
+    disk.require(root, _NEEDED_MEBIBYTES, to="run a cluster", way_out=f"let {_FOLDER_VARIABLE} name another folder")
+    for slot in range(SLOTS):
+        run = Run(root / str(slot))
+        if (lock := _take(run)) is None:
+            continue
+        if run.name is None:
+            remains.remove(run.folder)
+            if not remains.links(run.folder):  # a run under another folder, such as another TMPDIR, has this number
+                return _own(run, lock)
+        lock.close()
+    raise LabError(f"all {SLOTS} places under {root} are taken; `{invocation.lab('status')}` lists who has them")
 
 
 def existing() -> list[Run]:
-    with _guarded() as root:
-        return [Run(folder) for folder in sorted(root.iterdir()) if folder.name.isdigit()]
+    return [Run(folder) for folder in sorted(_root().iterdir()) if folder.name.isdigit()]
 
 
 def kept(name: str) -> Run | None:
     return next((run for run in existing() if run.name == name), None)
 
 
+def remove(run: Run) -> bool:
+    """Remove a run that nobody owns. False if someone does."""
+    with _held(run) as mine:
+        if mine:
+            remains.remove(run.folder)
+        return mine
+
+
 def remove_abandoned() -> list[Run]:
     """Remove every run whose owner died before it could; the reaper was killed too, or the machine lost power."""
-    left_behind = [run for run in existing() if run.abandoned]
-    for run in left_behind:
-        remains.remove(run.folder)
-    return left_behind
+    return [run for run in existing() if run.name is None and remove(run)]
 
 
-@contextlib.contextmanager
-def _guarded() -> Iterator[Path]:
-    """Claiming is two steps (folder, lock); nobody may look in between and think the run abandoned."""
-    root = base()
+def _root() -> Path:
+    """Where runs live. One folder a user, since another user's runs are not ours to remove, and theirs not to plant."""
+    default = Path(tempfile.gettempdir()) / f"kube-node-ready-lab-{os.getuid()}"
+    root = Path(os.environ.get(_FOLDER_VARIABLE, default))
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        guard = (root / ".guard").open("a")
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owner = root.stat().st_uid
     except OSError as why:
         raise LabError(
             f"cannot use {root} for the lab's runs: {why.strerror}. {_FOLDER_VARIABLE} names another"
         ) from why
-    with guard:
-        fcntl.flock(guard, fcntl.LOCK_EX)
-        yield root
+    if owner != os.getuid():
+        raise LabError(f"{root} belongs to user {owner}, not to you; let {_FOLDER_VARIABLE} name another folder")
+    return root
 
 
-def _reaper(run: Run) -> subprocess.Popen[bytes]:
+def _own(run: Run, lock: IO[str]) -> Ownership:
+    token = str(uuid.uuid4())
     # Isolated mode: whatever the tests did to Python's path or environment is not the reaper's business.
-    command = [sys.executable, "-I", remains.__file__, str(run.folder)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    command = [sys.executable, "-I", remains.__file__, str(run.folder), token]
+    try:
+        run.folder.mkdir()
+        (run.folder / remains.OWNER_MARK).write_text(token)
+        return Ownership(run, lock, subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True))
+    except BaseException:  # Ctrl-C, too: there is no reaper yet
+        remains.remove(run.folder)
+        raise
+
+
+def _take(run: Run) -> IO[str] | None:
+    """The slot's lock, or None if someone has it."""
+    lock = remains.lock_file(run.folder).open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    return lock
+
+
+@contextlib.contextmanager
+def _held(run: Run) -> Iterator[bool]:
+    lock = _take(run)
+    try:
+        yield lock is not None
+    finally:
+        if lock:
+            lock.close()

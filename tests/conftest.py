@@ -1,5 +1,6 @@
 """Clusters for tests: one shared plane a run, fresh ones for tests that break things."""
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -35,7 +36,8 @@ def fresh_plane() -> Iterator[Callable[..., lab.Plane]]:
 @pytest.fixture
 def prefix(request: pytest.FixtureRequest) -> str:
     """A name that no other test uses, short enough to put a number behind it."""
-    return re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower()).strip("-")[:50].strip("-")
+    plain = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())[:40].strip("-")
+    return f"{plain}-{hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:6]}"
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
 """Builders and short ways to say what a test wants; nothing here knows what is being tested."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from lightkube.models.core_v1 import Container, PodSpec, PodStatus, Toleration
 from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.resources.core_v1 import Pod
+from lightkube.resources.core_v1 import Node, Pod
 
 import lab
 from lab import images, waiting
@@ -24,14 +23,11 @@ def a_pod(name: str, namespace: str, *, node: str | None = None, **spec: Any) ->
     return Pod(metadata=ObjectMeta(name=name, namespace=namespace), spec=PodSpec(**(defaults | spec)))
 
 
-def a_server(name: str, namespace: str, *, node: str, labels: Mapping[str, str] | None = None) -> Pod:
+def a_server(name: str, namespace: str, *, node: str) -> Pod:
     """A pod that answers HTTP on port 8080, and from which one can probe."""
-    serve = Container(name="serve", image=images.TOOLBOX, imagePullPolicy="Never", args=["serve", ":8080"])
-    serve.command = ["/toolbox"]
-    pod = a_pod(name, namespace, node=node, containers=[serve], restartPolicy="Always")
-    assert pod.metadata
-    pod.metadata.labels = dict(labels or {})
-    return pod
+    command = ["/toolbox", "serve", ":8080"]
+    serve = Container(name="serve", image=images.TOOLBOX, imagePullPolicy="Never", command=command)
+    return a_pod(name, namespace, node=node, containers=[serve], restartPolicy="Always")
 
 
 def status_of(plane: lab.Plane, pod: Pod) -> PodStatus:
@@ -61,6 +57,12 @@ def wait_ended(plane: lab.Plane, pod: Pod, seconds: float = 30) -> PodStatus:
     return waiting.until(f"{_name(pod)} ends", ended, seconds, alive=plane.check)
 
 
+def is_ready(plane: lab.Plane, node: str) -> bool:
+    status = plane.client.get(Node, node).status
+    conditions = status.conditions or [] if status else []
+    return any(condition.type == "Ready" and condition.status == "True" for condition in conditions)
+
+
 def probe(plane: lab.Plane, pod: Pod, *words: str) -> str:
     """What the pod sees: `probe(plane, pod, "dns", "example.com")`. A probe that fails raises a LabError."""
     assert pod.metadata
@@ -69,11 +71,13 @@ def probe(plane: lab.Plane, pod: Pod, *words: str) -> str:
 
 
 def can(plane: lab.Plane, pod: Pod, *words: str) -> bool:
-    """Whether a probe succeeds."""
+    """Whether a probe succeeds. That it could not be made at all is not an answer."""
     try:
         probe(plane, pod, *words)
-    except lab.LabError:
-        return False
+    except lab.LabError as why:
+        if "command terminated with exit code 1" in str(why):
+            return False
+        raise
     return True
 
 

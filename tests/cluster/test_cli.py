@@ -1,6 +1,7 @@
 """`python -m lab`, as a person uses it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,28 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from lab import runs
-from tests.cluster.test_leaving import ROOT, traces, wait_gone
-
-NAME = "test-cli"
-
-
-def run_lab(*words: str, prefix: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [*prefix, sys.executable, "-m", "lab", "--name", NAME, *words]
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, **environment}
-    )
+from lab import invocation, remains, runs, waiting
+from tests.shell import NAME, ROOT, kept_cluster, kept_folder, machine, run_lab, traces, wait_gone
 
 
 @pytest.fixture
 def cluster() -> Iterator[Path]:
     """A cluster that stays, with simulated nodes."""
-    started = run_lab("up", "--nodes", "0", "--fake", "2", "--taint", "node-ready/unverified=yes:NoSchedule")
-    assert started.returncode == 0, started.stderr
-    run = runs.kept(NAME)
-    assert run
-    yield run.folder
-    run_lab("down")
+    taint = "node-ready/unverified=yes:NoSchedule"
+    with kept_cluster("--nodes", "0", "--fake", "2", "--taint", taint) as started:
+        assert started.returncode == 0, started.stderr
+        yield kept_folder()
 
 
 def test_a_cluster_stays_until_it_is_taken_down(cluster: Path) -> None:
@@ -39,7 +29,23 @@ def test_a_cluster_stays_until_it_is_taken_down(cluster: Path) -> None:
         "kubectl", "get", "nodes", "-o", "jsonpath={range .items[*]}{.metadata.name}={.spec.taints[0].key}{end}"
     )
     assert nodes.stdout == "fake-0=node-ready/unverifiedfake-1=node-ready/unverified"
-    assert f"{NAME}     up, 0 real nodes" in run_lab("status").stdout
+    assert re.search(rf"^{NAME} +up, 0 real nodes", run_lab("status").stdout, re.MULTILINE)
+    assert run_lab("down").returncode == 0
+    assert not traces(cluster)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_kubectl_gets_all_that_follows_it() -> None:
+    """Options too, wherever they stand."""
+    assert "fake-0" in run_lab("kubectl", "--request-timeout=20s", "get", "nodes").stdout
+    assert "kubectl controls the Kubernetes cluster manager" in run_lab("kubectl", "--help").stdout
+
+
+def test_a_cluster_whose_processes_died_is_called_dead(cluster: Path) -> None:
+    """As after a reboot of the machine; `down` still takes it away."""
+    for pid in remains.processes(cluster):
+        os.kill(pid, signal.SIGKILL)
+    assert re.search(rf"^{NAME} +dead", run_lab("status").stdout, re.MULTILINE)
     assert run_lab("down").returncode == 0
     assert not traces(cluster)
 
@@ -78,10 +84,13 @@ def test_an_interrupted_up_leaves_nothing() -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["kubectl", "get", "nodes"], "there is no cluster 'test-cli'; `.venv/bin/python -m lab up` starts one"),
-        (["down"], "there is no cluster 'test-cli'"),
+        (
+            ["kubectl", "get", "nodes"],
+            f"there is no cluster '{NAME}'; `{invocation.lab(f'--name {NAME} up')}` starts one",
+        ),
+        (["down"], f"there is no cluster '{NAME}'"),
         (["up", "--kubernetes", "1.99.9"], "no Kubernetes '1.99.9'"),
-        (["heal", "nobody"], "there is no cluster 'test-cli'"),
+        (["heal", "nobody"], f"there is no cluster '{NAME}'"),
     ],
 )
 def test_a_mistake_gets_one_sentence(words: list[str], complaint: str) -> None:
@@ -91,10 +100,32 @@ def test_a_mistake_gets_one_sentence(words: list[str], complaint: str) -> None:
     assert "Traceback" not in said.stderr
 
 
-def test_a_bad_taint_gets_one_sentence() -> None:
-    said = run_lab("up", "--taint", "node-ready/unverified")
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--taint", "node-ready/unverified"], "a taint looks like key:NoSchedule or key=value:NoExecute"),
+        (["--nodes", "-1"], "--nodes"),
+        (["--fake", "many"], "'many': a number of nodes is 0 or more"),
+    ],
+)
+def test_a_bad_value_gets_one_sentence(words: list[str], complaint: str) -> None:
+    said = run_lab("up", *words)
     assert said.returncode == 2
-    assert "a taint looks like key:NoSchedule or key=value:NoExecute" in said.stderr
+    assert complaint in said.stderr
+
+
+@pytest.mark.usefixtures("as_root")
+def test_a_full_disk_gets_one_sentence(tmp_path: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "small", tmp_path], check=True)
+    try:
+        said = run_lab("up", "--nodes", "0", KUBE_NODE_READY_LAB_DIR=str(tmp_path))
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+    assert said.returncode == 1
+    assert re.search(
+        rf"^lab: {tmp_path} has [01] MiB free, and to run a cluster takes about 500 MiB: ", said.stderr, re.MULTILINE
+    )
+    assert "Traceback" not in said.stderr
 
 
 @pytest.mark.usefixtures("as_root")
@@ -109,11 +140,13 @@ def test_real_nodes_without_root_are_refused_in_one_sentence() -> None:
 @pytest.mark.usefixtures("as_root")
 def test_without_root_there_are_simulated_nodes() -> None:
     """A whole life without root: up, looked at, down."""
-    nobody = ("unshare", "--user")
-    try:
-        said = run_lab("up", prefix=nobody)
-        assert said.returncode == 0, said.stderr
-        assert "real nodes need root, so these are simulated" in said.stderr
-        assert "fake-1" in run_lab("kubectl", "get", "nodes", prefix=nobody).stdout
-    finally:
-        assert run_lab("down", prefix=nobody).returncode == 0
+    before = machine()["programs"]
+    lab = f"{sys.executable} -m lab --name {NAME}"
+    life = f"trap '{lab} down' EXIT; {lab} up; {lab} kubectl get nodes"
+    said = subprocess.run(
+        ["unshare", "--user", "sh", "-ec", life], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stderr
+    assert "real nodes need root, so these are simulated" in said.stderr
+    assert "fake-1" in said.stdout
+    waiting.until("nothing of it runs", lambda: machine()["programs"] <= before, 10)

@@ -3,12 +3,13 @@
 import time
 
 import msgspec
+import pytest
 from lightkube.models.core_v1 import PodStatus
 from lightkube.resources.core_v1 import Node, Pod
 
 import lab
 from lab import waiting
-from tests.support import a_pod, status_of, wait_ended, wait_running
+from tests.support import a_pod, is_ready, status_of, wait_ended, wait_running
 
 
 def run_on(plane: lab.Plane, node: str, namespace: str) -> Pod:
@@ -46,6 +47,7 @@ def test_a_node_is_about_as_large_as_a_cloud_makes_it(plane: lab.Plane, prefix: 
     assert node.spec
     assert node.spec.taints
     assert "node-ready/unverified" in [taint.key for taint in node.spec.taints]
+    waiting.until("it is Ready", lambda: is_ready(plane, nodes.names[0]), 20)
     nodes.delete()
 
 
@@ -90,6 +92,14 @@ def test_a_pod_never_starts_and_says_why(plane: lab.Plane, namespace: str, prefi
 
     assert waiting.until("it says why", reason, 20) == "ImagePullBackOff"
     assert status_of(plane, pod).phase == "Pending"
+    nodes.delete()
+
+
+def test_a_group_is_not_made_twice(plane: lab.Plane, prefix: str) -> None:
+    """The second would silently change the first one's verdict."""
+    nodes = plane.fake_nodes(1, prefix=prefix)
+    with pytest.raises(lab.LabError, match=f"there are simulated nodes called {prefix}-… already"):
+        plane.fake_nodes(1, prefix=prefix, verdict=lab.fails())
     nodes.delete()
 
 

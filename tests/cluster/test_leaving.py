@@ -11,8 +11,8 @@ import pytest
 
 import lab
 from lab import network, remains, runs, waiting
+from tests.shell import ROOT, machine, traces, wait_gone
 
-ROOT = Path(__file__).parents[2]
 REAL_NODE = "plane.node('a'); plane.wait_for_dns()" if network.is_root() else "plane.fake_nodes(1)"
 OWNER = f"""
 import lab, time
@@ -23,24 +23,10 @@ with lab.plane() as plane:
 """
 
 
-def traces(folder: Path) -> dict[str, object]:
-    """Everything of a run that can be seen on this machine, by kind; empty when it is gone."""
-    found = {
-        "processes": list(remains.processes(folder)),
-        "links": remains.links(folder),
-        "mounts": remains.mounts(folder),
-        "cgroups": remains.cgroups(folder),
-        "files": [folder] if folder.exists() else [],
-    }
-    return {kind: things for kind, things in found.items() if things}
-
-
-def wait_gone(folder: Path) -> None:
-    waiting.until(f"{folder} is gone ({traces(folder)})", lambda: not traces(folder), 30)
-
-
 def start(*command: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    # Whoever started the tests in the background had Ctrl-C ignored for all of them.
+    heeding = ["env", "--default-signal=INT", sys.executable, *command]
+    return subprocess.Popen(heeding, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.fixture
@@ -52,6 +38,7 @@ def owner() -> Iterator[tuple[subprocess.Popen[str], Path]]:
         assert set(traces(folder)) >= {"processes", "files"}
         yield process, folder
         process.kill()
+    wait_gone(folder)
 
 
 def reaper_of(folder: Path) -> int:
@@ -62,10 +49,25 @@ def reaper_of(folder: Path) -> int:
     pytest.fail(f"{folder} has no reaper")
 
 
-def test_a_killed_owner_leaves_nothing(owner: tuple[subprocess.Popen[str], Path]) -> None:
+def test_a_killed_owner_leaves_nothing(before: dict[str, set[str]], owner: tuple[subprocess.Popen[str], Path]) -> None:
+    """Neither what the lab knows how to find, nor anything else."""
     process, folder = owner
+    assert leftovers(before)
     process.kill()
     wait_gone(folder)
+    waiting.until(f"the machine is as it was ({leftovers(before)})", lambda: not leftovers(before), 10)
+
+
+@pytest.fixture
+def before(plane: lab.Plane) -> dict[str, set[str]]:
+    """The machine before the test; the run's shared plane is part of it."""
+    plane.check()
+    return machine()
+
+
+def leftovers(before: dict[str, set[str]]) -> dict[str, set[str]]:
+    after = machine()
+    return {kind: new for kind, old in before.items() if (new := after[kind] - old)}
 
 
 def test_clean_mends_even_when_the_reaper_was_killed_too(owner: tuple[subprocess.Popen[str], Path]) -> None:
@@ -109,5 +111,30 @@ def test_a_slot_whose_owner_died_is_used_again(owner: tuple[subprocess.Popen[str
     process.wait()
     claimed = runs.claim()
     assert claimed.run.folder == folder
+    assert set(traces(folder)) == {"files"}
     claimed.release()
     assert not traces(folder)
+
+
+def test_a_reaper_spares_the_slots_next_owner() -> None:
+    """However late it wakes up."""
+    first = runs.claim()
+    os.kill(first.reaper.pid, signal.SIGSTOP)
+    remains.remove(first.run.folder)
+    first.lock.close()
+    second = runs.claim()
+    assert second.run.folder == first.run.folder
+    os.kill(first.reaper.pid, signal.SIGCONT)
+    assert first.reaper.stdin
+    first.reaper.stdin.close()
+    first.reaper.wait()
+    assert second.run.folder.exists()
+    second.release()
+
+
+def test_a_folder_that_someone_else_made_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a shared temporary folder anyone can make it first, and put programs there for us to run."""
+    monkeypatch.setenv("KUBE_NODE_READY_LAB_DIR", str(tmp_path))
+    monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+    with pytest.raises(lab.LabError, match=f"{tmp_path} belongs to user {os.geteuid()}, not to you"):
+        runs.claim()

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -14,7 +15,8 @@ from lightkube.resources.authentication_v1 import SelfSubjectReview
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, ServiceAccount
 
 import lab
-from lab import waiting
+from lab import build, waiting
+from tests.support import a_pod, is_ready, wait_running
 
 Fresh = Callable[..., lab.Plane]
 
@@ -47,12 +49,48 @@ def test_a_service_account_acts_with_its_own_rights(plane: lab.Plane, namespace:
             list(client.list(Node))
 
 
+def test_a_token_bound_to_a_pod_carries_the_pods_node(plane: lab.Plane, namespace: str, prefix: str) -> None:
+    nodes = plane.fake_nodes(1, prefix=prefix, verdict=lab.HANGS)
+    wait_running(plane, plane.client.create(a_pod("bound", namespace, node=nodes.names[0])))
+    with Client(KubeConfig.from_file(plane.kubeconfig(f"{namespace}/default", pod="bound"))) as client:
+        who = client.create(SelfSubjectReview()).status
+        assert who
+        assert who.userInfo
+        assert who.userInfo.extra
+        assert who.userInfo.extra["authentication.kubernetes.io/node-name"] == [nodes.names[0]]
+    nodes.delete()
+
+
+def test_programs_of_the_environments_choice_run_a_plane(
+    fresh_plane: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KUBEBUILDER_ASSETS with everything in one folder, and no Go on the machine."""
+    for folder in build.programs().folders:
+        for program in folder.iterdir():
+            (tmp_path / program.name).unlink(missing_ok=True)
+            (tmp_path / program.name).symlink_to(program.resolve())
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    plane = fresh_plane()
+    assert plane.programs.folders == (tmp_path,)
+    assert plane.kubectl("get", "--raw", "/readyz") == "ok"
+
+
+def test_a_machines_proxy_is_not_the_way_to_a_plane(fresh_plane: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    plane = fresh_plane()
+    nodes = plane.fake_nodes(1)
+    waiting.until("the node is Ready", lambda: is_ready(plane, nodes.names[0]), 20)
+    assert nodes.names[0] in plane.kubectl("get", "nodes")
+
+
 def test_the_audit_log_counts_by_agent_verb_and_resource(plane: lab.Plane, namespace: str) -> None:
     with plane.audit.window() as calls:
         for number in range(3):
             plane.client.create(a_config_map(f"counted-{number}", namespace))
         plane.kubectl("get", "configmaps", f"--namespace={namespace}")
-    assert calls.count(verb="create", resource="configmaps", code=201) == 3
+    assert calls.count(agent="python-httpx2", verb="create", resource="configmaps", code=201) == 3
     assert calls.count(agent="kubectl", verb="list", resource="configmaps") == 1
     assert calls.count(agent="kubectl", verb="create") == 0
 

@@ -1,5 +1,6 @@
 """What a pod on a real node sees, and what each fault takes away from it, and from it alone."""
 
+import datetime as dt
 import socket
 from collections.abc import Callable
 
@@ -7,6 +8,7 @@ import pytest
 from lightkube.models.core_v1 import Container, SecurityContext
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.apps_v1 import DaemonSet
+from lightkube.resources.coordination_v1 import Lease
 from lightkube.resources.core_v1 import ConfigMap, Pod
 from lightkube.resources.core_v1 import Node as NodeObject
 
@@ -49,10 +51,6 @@ def test_a_pod_reaches_the_api_by_its_service_as_its_service_account(plane: lab.
 def test_a_pod_reaches_a_pod_on_another_node(plane: lab.Plane, first: Probed, second: Probed) -> None:
     assert probe(plane, first.prober, *hello(second)).startswith("200 ")
     assert probe(plane, second.prober, *large(first)) == "200 100000"
-
-
-def test_a_pod_cannot_leave_this_machine(plane: lab.Plane, first: Probed) -> None:
-    assert not can(plane, first.prober, "tcp", "192.0.2.1:80")
 
 
 def test_broken_dns_takes_dns_and_nothing_else(plane: lab.Plane, first: Probed, second: Probed) -> None:
@@ -192,16 +190,58 @@ def test_pods_of_two_planes_do_not_meet(plane: lab.Plane, first: Probed, fresh_p
     pod = other.client.create(a_server("there", "default", node=node.name))
     address = wait_running(other, pod).podIP
     assert address
-    assert not can(plane, first.prober, "tcp", f"{address}:8080")
-    assert not can(plane, first.prober, "tcp", f"{node.address}:10250")
+    for host, port in ((address, 8080), (node.address, 10250)):
+        assert answers(host, port)
+        assert not can(plane, first.prober, "tcp", f"{host}:{port}")
 
 
-def kubelet_answers(node: lab.Node) -> bool:
+def test_a_node_without_dns_api_and_mtu_for_its_pods_is_content_itself(plane: lab.Plane, first: Probed) -> None:
+    """Its kubelet goes on to renew its lease: the node is Ready and useless."""
+    with first.node.break_dns(), first.node.break_api(), first.node.drop_mtu():
+        begun = renewal(plane, first.node)
+        waiting.until("two renewals", lambda: (renewal(plane, first.node) - begun).total_seconds() > 15, 40)
+
+
+def test_a_program_of_a_node_that_dies_is_named_even_after_a_freeze(fresh_plane: Callable[..., lab.Plane]) -> None:
+    plane = fresh_plane()
+    node = plane.node("mortal")
+    node.freeze().heal()
+    node.processes["kubelet"].kill()
+    with pytest.raises(lab.ComponentDiedError, match="kubelet of node mortal died"):
+        waiting.until("its death is seen", lambda: None, 10, alive=plane.check)
+    node.stop()
+
+
+def test_a_node_that_is_off_can_neither_be_broken_nor_stand_in_the_way(fresh_plane: Callable[..., lab.Plane]) -> None:
+    """What was its pid may be anyone's by now."""
+    plane = fresh_plane()
+    node = plane.node("off")
+    node.stop()
+    with pytest.raises(lab.LabError, match=r"^node off is off$"):
+        node.freeze()
+    plane.node("next")
+    with pytest.raises(lab.LabError, match="there is a node 'next' already"):
+        plane.node("next")
+
+
+def answers(host: str, port: int) -> bool:
+    """To this machine, which has a way to every node and pod."""
     try:
-        socket.create_connection((node.address, 10250), timeout=2).close()
+        socket.create_connection((host, port), timeout=2).close()
     except OSError:
         return False
     return True
+
+
+def kubelet_answers(node: lab.Node) -> bool:
+    return answers(node.address, 10250)
+
+
+def renewal(plane: lab.Plane, node: lab.Node) -> dt.datetime:
+    spec = plane.client.get(Lease, node.name, namespace="kube-node-lease").spec
+    assert spec
+    assert spec.renewTime
+    return spec.renewTime
 
 
 def boot_id(plane: lab.Plane, node: lab.Node) -> str:

@@ -1,0 +1,13 @@
+"""Room on the disk: asked for before a long work begins, so that a full disk is one sentence and not a riddle."""
+
+import shutil
+from pathlib import Path
+
+from lab.errors import LabError
+
+
+def require(folder: Path, mebibytes: int, *, to: str, way_out: str) -> None:
+    if (free := shutil.disk_usage(folder).free >> 20) < mebibytes:
+        raise LabError(
+            f"{folder} has {free} MiB free, and to {to} takes about {mebibytes} MiB: make room, or {way_out}"
+        )

@@ -1,0 +1,30 @@
+"""The command line on real nodes: what `make run` gives a newcomer, from up to down."""
+
+import pytest
+
+from lab import images
+from tests.shell import kept_cluster, kept_folder, run_lab, traces
+
+NODE = "node-1"
+
+
+def in_a_pod(*words: str) -> bool:
+    return run_lab("kubectl", "exec", "prober", "--", "/toolbox", *words).returncode == 0
+
+
+@pytest.mark.usefixtures("as_root")
+def test_a_cluster_is_brought_up_broken_healed_and_taken_down() -> None:
+    """By commands alone, each in a process of its own."""
+    with kept_cluster("--nodes", "1") as up:
+        assert up.returncode == 0, up.stderr
+        folder = kept_folder()
+        run_lab("kubectl", "run", "prober", f"--image={images.TOOLBOX}", "--image-pull-policy=Never")
+        run_lab("kubectl", "wait", "--for=condition=Ready", "pod/prober", "--timeout=30s")
+        assert in_a_pod("dns", "example.com")
+        assert "dns is broken" in run_lab("break", NODE, "dns").stderr
+        assert not in_a_pod("dns", "example.com")
+        assert run_lab("heal", NODE).returncode == 0
+        assert in_a_pod("dns", "example.com")
+        unknown = run_lab("break", "node-7", "dns")
+        assert (unknown.returncode, unknown.stderr) == (1, "lab: there is no real node 'node-7'; there are: node-1\n")
+    assert not traces(folder)
