@@ -150,4 +150,4 @@ class Faults:
 
 def has_booted(pid: int) -> bool:
     """Whether this is a node's first process and has done its work (see node-init.sh)."""
-    return Path(f"/proc/{pid}/root/run/booted").exists()
+    return Path(f"/proc/{pid}/root", "run", "booted").exists()
