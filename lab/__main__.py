@@ -1,3 +1,8 @@
-from lab.cli import main
+import sys
+
+try:
+    from lab.cli import main
+except KeyboardInterrupt:
+    sys.exit(130)
 
 main()

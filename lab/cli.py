@@ -57,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         print(f"lab: {why}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
+        print("lab: interrupted", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
 
 
@@ -73,8 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     up = verbs.add_parser("up", help="start a cluster that stays")
     up.add_argument("--nodes", type=_count, help="real nodes (2; without root, 0)")
     up.add_argument("--fake", type=_count, help="simulated nodes (0; without root, 2)")
-    up.add_argument("--taint", type=_taint, action="append", default=[], metavar="KEY[=VALUE]:EFFECT")
-    up.add_argument("--kubernetes", default=build.KUBERNETES_VERSION, metavar="VERSION", help="%(default)s")
+    up.add_argument(
+        "--taint", type=_taint, action="append", default=[], metavar="KEY[=VALUE]:EFFECT", help="on every node"
+    )
+    up.add_argument("--kubernetes", default=build.KUBERNETES_VERSION, metavar="VERSION", help="which one (%(default)s)")
     up.set_defaults(run=_up)
 
     verbs.add_parser("down", help="take the cluster away").set_defaults(run=_down)
@@ -87,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs.add_parser(_KUBECTL, help="run kubectl against the cluster", add_help=False).set_defaults(run=_kubectl)
     verbs.add_parser("shell", help="a shell with KUBECONFIG and PATH set").set_defaults(run=_shell)
 
-    fault = verbs.add_parser("break", help="break a real node's network")
+    fault = verbs.add_parser("break", help="break a real node, until it is healed")
     fault.add_argument("node")
     fault.add_argument("fault", choices=_FAULTS)
     fault.set_defaults(run=_break)
@@ -128,8 +131,11 @@ def _up(arguments: argparse.Namespace) -> int:
 
 
 def _down(arguments: argparse.Namespace) -> int:
-    runs.remove(_cluster(arguments))
-    say(f"cluster {arguments.name!r} is gone")
+    if run := runs.kept(arguments.name):
+        runs.remove(run)
+        say(f"cluster {arguments.name!r} is gone")
+    else:
+        say(f"there is no cluster {arguments.name!r}")
     return 0
 
 
@@ -170,7 +176,8 @@ def _shell(arguments: argparse.Namespace) -> NoReturn:
 
 def _break(arguments: argparse.Namespace) -> int:
     _FAULTS[arguments.fault](_faults(arguments))
-    say(f"{arguments.node}: {arguments.fault} is broken; `{_hint(arguments, f'heal {arguments.node}')}` mends it")
+    heal = _hint(arguments, f"heal {arguments.node}")
+    say(f"{arguments.node}: fault {arguments.fault} is in force; `{heal}` mends it")
     return 0
 
 
@@ -195,9 +202,9 @@ def _cluster(arguments: argparse.Namespace) -> runs.Run:
 
 def _faults(arguments: argparse.Namespace) -> Faults:
     folder = node.folder_of(_cluster(arguments), arguments.node)
-    if not folder.is_dir():
-        known = ", ".join(sorted(path.name for path in folder.parent.glob("*"))) or "none"
-        raise LabError(f"there is no real node {arguments.node!r}; there are: {known}")
+    known = sorted(path.name for path in node.folder_of(_cluster(arguments), "").glob("*"))
+    if arguments.node not in known:
+        raise LabError(f"there is no real node {arguments.node!r}; there are: {', '.join(known) or 'none'}")
     return Faults(folder)
 
 
@@ -230,11 +237,11 @@ def _count(text: str) -> int:
 
 
 def _taint(text: str) -> Taint:
-    pair, colon, effect = text.rpartition(":")
+    pair, _, effect = text.rpartition(":")
     key, _, value = pair.partition("=")
-    if not colon or not key or effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
+    try:
+        return Taint(key, effect, value)
+    except LabError as why:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: a taint looks like key:NoSchedule or key=value:NoExecute"
-            " (effects: NoSchedule, PreferNoSchedule, NoExecute)"
-        )
-    return Taint(key, effect, value)
+            f"{text!r}: a taint looks like key:NoSchedule or key=value:NoExecute; {why}"
+        ) from why

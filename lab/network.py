@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.remains import bridge_name
-from lab.runs import Run
+from lab.runs import Run, gateway
 
 SERVICES = "10.96.0.0/16"
 API_SERVICE = "10.96.0.1"
@@ -40,7 +40,7 @@ class Network:
 
     @property
     def gateway(self) -> str:
-        return f"10.89.{self.slot}.1"
+        return gateway(self.slot)
 
     @property
     def api_address(self) -> str:
@@ -103,7 +103,8 @@ def run_tool(*command: str, marks: Mapping[str, str] | None = None) -> str:
     except FileNotFoundError as why:
         raise LabError(f"{command[0]} is not installed; `make setup` installs what the lab needs") from why
     if done.returncode:
-        raise LabError(f"`{' '.join(command)}` failed: {(done.stderr or done.stdout).strip()}")
+        said = (done.stderr or done.stdout).strip() or f"exit code {done.returncode}"
+        raise LabError(f"`{' '.join(command)}` failed: {said}")
     return done.stdout
 
 

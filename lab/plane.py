@@ -7,6 +7,7 @@ import contextlib
 import http
 import itertools
 import json
+import re
 import ssl
 import subprocess
 import urllib.request
@@ -32,6 +33,7 @@ from lab.taints import Taint
 ADMIN_KUBECONFIG = "admin.kubeconfig"
 _START_SECONDS = 60.0
 _TOKEN_SECONDS = 24 * 3600
+_NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
 class Plane:
@@ -100,6 +102,8 @@ class Plane:
         if service_account is None:
             return self.run.folder / ADMIN_KUBECONFIG
         namespace, _, name = service_account.partition("/")
+        if not namespace or not name:
+            raise LabError(f"{service_account!r} is no ServiceAccount; it looks like namespace/name")
         bound = BoundObjectReference(apiVersion="v1", kind="Pod", name=pod) if pod else None
         asked = TokenRequestSpec(audiences=[], expirationSeconds=_TOKEN_SECONDS, boundObjectRef=bound)
         request = self.client.create(ServiceAccountToken(metadata=ObjectMeta(), spec=asked), name, namespace=namespace)
@@ -133,6 +137,8 @@ class Plane:
     ) -> list[Node]:
         """Several real nodes, booted at the same time."""
         network.require_root()
+        if odd := [name for name in names if not _NODE_NAME.fullmatch(name)]:
+            raise LabError(f"{odd[0]!r} cannot be a node's name: lower-case letters, digits, dashes and dots can")
         if taken := [name for at, name in enumerate(names) if name in self.nodes or name in names[:at]]:
             raise LabError(f"there is a node {taken[0]!r} already")
         if not self.nodes:

@@ -12,6 +12,7 @@ else of the lab.
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import signal
@@ -91,11 +92,16 @@ def lock_file(folder: Path) -> Path:
 
 def bridge_name(folder: Path) -> str:
     """At most 15 characters with a node's number behind it: that is all the kernel takes."""
-    return f"knr{folder.name}"
+    return f"knr{_fingerprint(folder)}{folder.name}"
 
 
 def cgroup_name(folder: Path) -> str:
-    return f"kube-node-ready-lab-{folder.name}"
+    return f"kube-node-ready-lab-{_fingerprint(folder)}-{folder.name}"
+
+
+def _fingerprint(folder: Path) -> str:
+    """Tells slot 0 here from slot 0 under another folder, which is not ours to remove."""
+    return hashlib.sha256(str(folder).encode()).hexdigest()[:4]
 
 
 def remove_cgroup(top: Path) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -90,10 +91,15 @@ def claim() -> Ownership:
             continue
         if run.name is None:
             remains.remove(run.folder)
-            if not remains.links(run.folder):  # a run under another folder, such as another TMPDIR, has this number
+            if not _is_ours(gateway(slot)):  # else a run under another folder, such as another TMPDIR, has this number
                 return _own(run, lock)
         lock.close()
     raise LabError(f"all {SLOTS} places under {root} are taken; `{invocation.lab('status')}` lists who has them")
+
+
+def gateway(slot: int) -> str:
+    """The address at which a run's nodes find this machine."""
+    return f"10.89.{slot}.1"
 
 
 def existing() -> list[Run]:
@@ -131,6 +137,14 @@ def _root() -> Path:
     if owner != os.getuid():
         raise LabError(f"{root} belongs to user {owner}, not to you; let {_FOLDER_VARIABLE} name another folder")
     return root
+
+
+def _is_ours(address: str) -> bool:
+    """Whether this machine has the address: one can bind to no other."""
+    with socket.socket() as attempt, contextlib.suppress(OSError):
+        attempt.bind((address, 0))
+        return True
+    return False
 
 
 def _own(run: Run, lock: IO[str]) -> Ownership:

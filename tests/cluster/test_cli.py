@@ -88,7 +88,6 @@ def test_an_interrupted_up_leaves_nothing() -> None:
             ["kubectl", "get", "nodes"],
             f"there is no cluster '{NAME}'; `{invocation.lab(f'--name {NAME} up')}` starts one",
         ),
-        (["down"], f"there is no cluster '{NAME}'"),
         (["up", "--kubernetes", "1.99.9"], "no Kubernetes '1.99.9'"),
         (["heal", "nobody"], f"there is no cluster '{NAME}'"),
     ],
@@ -104,6 +103,8 @@ def test_a_mistake_gets_one_sentence(words: list[str], complaint: str) -> None:
     ("words", "complaint"),
     [
         (["--taint", "node-ready/unverified"], "a taint looks like key:NoSchedule or key=value:NoExecute"),
+        (["--taint", "not a key:NoSchedule"], "'not a key' cannot be a taint's key; gate or example.com/gate could"),
+        (["--taint", "key:Never"], "'Never' is not a taint's effect; there are NoSchedule"),
         (["--nodes", "-1"], "--nodes"),
         (["--fake", "many"], "'many': a number of nodes is 0 or more"),
     ],
@@ -112,6 +113,23 @@ def test_a_bad_value_gets_one_sentence(words: list[str], complaint: str) -> None
     said = run_lab("up", *words)
     assert said.returncode == 2
     assert complaint in said.stderr
+
+
+def test_down_twice_is_as_good_as_once() -> None:
+    said = run_lab("down")
+    assert (said.returncode, said.stderr) == (0, f"lab: there is no cluster '{NAME}'\n")
+
+
+def test_runs_under_two_folders_spare_each_other(cluster: Path, tmp_path: Path) -> None:
+    """Each has a slot 0, and must not take the other's for its own."""
+    elsewhere = str(tmp_path)
+    try:
+        up = run_lab("up", "--nodes", "0", KUBE_NODE_READY_LAB_DIR=elsewhere)
+        assert up.returncode == 0, up.stderr
+    finally:
+        run_lab("down", KUBE_NODE_READY_LAB_DIR=elsewhere)
+    assert "fake-0" in run_lab("kubectl", "get", "nodes").stdout
+    assert set(traces(cluster)) >= {"processes", "files"}
 
 
 @pytest.mark.usefixtures("as_root")

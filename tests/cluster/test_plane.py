@@ -49,6 +49,19 @@ def test_a_service_account_acts_with_its_own_rights(plane: lab.Plane, namespace:
             list(client.list(Node))
 
 
+@pytest.mark.parametrize("odd", ["someone", "/someone", "here/"])
+def test_a_service_account_without_its_namespace_is_refused(plane: lab.Plane, odd: str) -> None:
+    with pytest.raises(lab.LabError, match=f"'{odd}' is no ServiceAccount; it looks like namespace/name"):
+        plane.kubeconfig(odd)
+
+
+@pytest.mark.usefixtures("as_root")
+@pytest.mark.parametrize("odd", ["Bad_Name", "", "../there", "-a"])
+def test_a_bad_node_name_is_refused_at_once(plane: lab.Plane, odd: str) -> None:
+    with pytest.raises(lab.LabError, match="cannot be a node's name"):
+        plane.node(odd)
+
+
 def test_a_token_bound_to_a_pod_carries_the_pods_node(plane: lab.Plane, namespace: str, prefix: str) -> None:
     nodes = plane.fake_nodes(1, prefix=prefix, verdict=lab.HANGS)
     wait_running(plane, plane.client.create(a_pod("bound", namespace, node=nodes.names[0])))

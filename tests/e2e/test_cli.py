@@ -21,7 +21,7 @@ def test_a_cluster_is_brought_up_broken_healed_and_taken_down() -> None:
         run_lab("kubectl", "run", "prober", f"--image={images.TOOLBOX}", "--image-pull-policy=Never")
         run_lab("kubectl", "wait", "--for=condition=Ready", "pod/prober", "--timeout=30s")
         assert in_a_pod("dns", "example.com")
-        assert "dns is broken" in run_lab("break", NODE, "dns").stderr
+        assert "fault dns is in force" in run_lab("break", NODE, "dns").stderr
         assert not in_a_pod("dns", "example.com")
         assert run_lab("heal", NODE).returncode == 0
         assert in_a_pod("dns", "example.com")
