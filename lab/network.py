@@ -8,6 +8,7 @@ Pods are routed, not masqueraded: every node knows the way to every other node's
 leads further: a node's default route ends in a bridge without ports, so no test can send a packet off this machine.
 """
 
+import hashlib
 import os
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.remains import bridge_name
-from lab.runs import Run, gateway
+from lab.runs import SLOTS, Run, gateway
 
 SERVICES = "10.96.0.0/16"
 API_SERVICE = "10.96.0.1"
@@ -25,6 +26,7 @@ DNS_SERVICE = "10.96.0.10"
 NODE_POD_BITS = 27
 _FIRST_PORT = 21000
 _PORTS_A_RUN = 50
+_PORT_BLOCKS = 7  # all below the ports that the kernel gives to clients
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ class Network:
 
     @property
     def port_range(self) -> range:
-        first = _FIRST_PORT + _PORTS_A_RUN * self.slot
+        # Runs under other folders, such as another user's, have the same slots: theirs is most likely another block.
+        block = int(hashlib.sha256(str(self.folder.parent).encode()).hexdigest(), 16) % _PORT_BLOCKS
+        first = _FIRST_PORT + _PORTS_A_RUN * (SLOTS * block + self.slot)
         return range(first, first + _PORTS_A_RUN)
 
     def ports(self, count: int) -> list[int]:

@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 MARK = "KUBE_NODE_READY_LAB_RUN"
 KEPT = "kept.json"
@@ -85,9 +86,26 @@ def cgroup_hierarchies() -> list[Path]:
     return [Path(fields[1]) for fields in mounted if fields[2] in ("cgroup", "cgroup2")]
 
 
-def lock_file(folder: Path) -> Path:
-    """The lock of a run's slot. It is never deleted, so that all who look at it look at the same file."""
-    return folder.with_name(f".{folder.name}.lock")
+def take_lock(folder: Path) -> IO[str] | None:
+    """The lock of a run's slot, or None if someone has it. Whoever drops a lock deletes its file: see `drop_lock`."""
+    path = folder.with_name(f".{folder.name}.lock")
+    while True:
+        lock = path.open("a")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            return None
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_ino == os.fstat(lock.fileno()).st_ino:
+                return lock
+        lock.close()  # of a file that was deleted while we opened it: the lock of nothing
+
+
+def drop_lock(lock: IO[str]) -> None:
+    """Delete first, while it is still ours; who opened the file meanwhile will notice."""
+    Path(lock.name).unlink()
+    lock.close()
 
 
 def bridge_name(folder: Path) -> str:
@@ -123,15 +141,13 @@ def _quietly(*command: str) -> None:
 
 def reap(folder: Path, token: str) -> None:
     """Remove the run that has this token, once its owner is dead; but not its successor, nor a run that is kept."""
-    with lock_file(folder).open("a") as lock:
-        while _has_token(folder, token):
-            # A dying owner's pipe may close before its lock is free.
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _has_token(folder, token):
-                    remove(folder)
-                return
-            time.sleep(0.02)
+    while _has_token(folder, token):
+        if lock := take_lock(folder):
+            if _has_token(folder, token):
+                remove(folder)
+            drop_lock(lock)
+        else:
+            time.sleep(0.02)  # a dying owner's pipe may close before its lock is free
 
 
 def _has_token(folder: Path, token: str) -> bool:

@@ -7,7 +7,6 @@ behind, unless it is marked as kept (`python -m lab up`).
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import socket
@@ -78,7 +77,7 @@ class Ownership:
             assert self.reaper.stdin
             self.reaper.stdin.close()
             self.reaper.wait()
-            self.lock.close()
+            remains.drop_lock(self.lock)
 
 
 def claim() -> Ownership:
@@ -87,13 +86,13 @@ def claim() -> Ownership:
     disk.require(root, _NEEDED_MEBIBYTES, to="run a cluster", way_out=f"let {_FOLDER_VARIABLE} name another folder")
     for slot in range(SLOTS):
         run = Run(root / str(slot))
-        if (lock := _take(run)) is None:
+        if (lock := remains.take_lock(run.folder)) is None:
             continue
         if run.name is None:
             remains.remove(run.folder)
             if not _is_ours(gateway(slot)):  # else a run under another folder, such as another TMPDIR, has this number
                 return _own(run, lock)
-        lock.close()
+        remains.drop_lock(lock)
     raise LabError(f"all {SLOTS} places under {root} are taken; `{invocation.lab('status')}` lists who has them")
 
 
@@ -157,25 +156,15 @@ def _own(run: Run, lock: IO[str]) -> Ownership:
         return Ownership(run, lock, subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True))
     except BaseException:  # Ctrl-C, too: there is no reaper yet
         remains.remove(run.folder)
+        remains.drop_lock(lock)
         raise
-
-
-def _take(run: Run) -> IO[str] | None:
-    """The slot's lock, or None if someone has it."""
-    lock = remains.lock_file(run.folder).open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        return None
-    return lock
 
 
 @contextlib.contextmanager
 def _held(run: Run) -> Iterator[bool]:
-    lock = _take(run)
+    lock = remains.take_lock(run.folder)
     try:
         yield lock is not None
     finally:
         if lock:
-            lock.close()
+            remains.drop_lock(lock)

@@ -42,7 +42,7 @@ def traces(folder: Path) -> dict[str, object]:
         "links": remains.links(folder),
         "mounts": remains.mounts(folder),
         "cgroups": remains.cgroups(folder),
-        "files": [folder] if folder.exists() else [],
+        "files": [path for path in (folder, folder.with_name(f".{folder.name}.lock")) if path.exists()],
     }
     return {kind: things for kind, things in found.items() if things}
 

@@ -121,7 +121,7 @@ def test_a_reaper_spares_the_slots_next_owner() -> None:
     first = runs.claim()
     os.kill(first.reaper.pid, signal.SIGSTOP)
     remains.remove(first.run.folder)
-    first.lock.close()
+    remains.drop_lock(first.lock)
     second = runs.claim()
     assert second.run.folder == first.run.folder
     os.kill(first.reaper.pid, signal.SIGCONT)
