@@ -1,8 +1,8 @@
 """What a run leaves in the system, and how to remove every trace of it.
 
 A run is a folder. Everything the lab makes can be found from that folder's path alone: its processes carry the path
-in their environment, its network links and cgroups carry its number, its mounts lie beneath it (or in mount namespaces
-that die with their processes). So nothing has to be written down at the moment it is made, and there is no moment at
+in their environment, its network links and cgroups are named after it, its mounts lie beneath it (or in mount
+namespaces that die with their processes). So nothing has to be written down at the moment it is made, and there is no moment at
 which a SIGKILL could leave something that `remove` does not find.
 
 Started as a program, this file is the reaper: it waits until its standard input closes, which the kernel sees to
