@@ -2,8 +2,8 @@
 
 A run is a folder. Everything the lab makes can be found from that folder's path alone: its processes carry the path
 in their environment, its network links and cgroups are named after it, its mounts lie beneath it (or in mount
-namespaces that die with their processes). So nothing has to be written down at the moment it is made, and there is no moment at
-which a SIGKILL could leave something that `remove` does not find.
+namespaces that die with their processes). So nothing has to be written down at the moment it is made, and there is no
+moment at which a SIGKILL could leave something that `remove` does not find.
 
 Started as a program, this file is the reaper: it waits until its standard input closes, which the kernel sees to
 however the run's owner ends, and then removes the run if its owner did not. So it uses the standard library and nothing
