@@ -1,0 +1,188 @@
+"""When each node reached which moment, as one observer's watches saw it: pure.
+
+A node's latency is split by who is waited for. From a pod's appearance until it has succeeded that is the control plane
+(with the simulated kubelet); before and after, it is the controller, or the floor in its place.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct, field
+
+from bench import measure
+
+GATE_KEY, GATE_VALUE, GATE_EFFECT = "node-ready/unverified", "true", "NoSchedule"
+VERIFIED = "node-ready/verified"
+
+
+class Moment(StrEnum):
+    POSTED = "posted"
+    """The API server has answered the node's creation."""
+    GATED = "gated"
+    POD_CREATED = "pod created"
+    POD_BOUND = "pod bound"
+    POD_SUCCEEDED = "pod succeeded"
+    RELEASED = "released"
+    """The gate's taint is gone and the label is there."""
+
+
+Moments = Mapping[Moment, Mapping[str, float]]
+
+
+class Meta(Struct, frozen=True, rename="camel"):
+    name: str = ""
+    uid: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class Taint(Struct, frozen=True):
+    key: str
+    effect: str = ""
+
+
+class NodeSpec(Struct, frozen=True):
+    taints: list[Taint] = field(default_factory=list)
+
+
+class Node(Struct, frozen=True):
+    metadata: Meta
+    spec: NodeSpec = NodeSpec()
+
+    @property
+    def gate(self) -> int | None:
+        """Where among the taints the gate stands."""
+        return next((at for at, taint in enumerate(self.spec.taints) if taint.key == GATE_KEY), None)
+
+    @property
+    def released(self) -> bool:
+        return self.gate is None and self.metadata.labels.get(VERIFIED) == "true"
+
+
+class Requirement(Struct, frozen=True):
+    key: str
+    values: list[str] = field(default_factory=list)
+
+
+class Term(Struct, frozen=True, rename="camel"):
+    match_fields: list[Requirement] = field(default_factory=list)
+
+
+class Terms(Struct, frozen=True, rename="camel"):
+    node_selector_terms: list[Term] = field(default_factory=list)
+
+
+class NodeAffinity(Struct, frozen=True, rename="camel"):
+    required_during_scheduling_ignored_during_execution: Terms = Terms()
+
+
+class Affinity(Struct, frozen=True, rename="camel"):
+    node_affinity: NodeAffinity = NodeAffinity()
+
+
+class PodSpec(Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+    affinity: Affinity = Affinity()
+
+
+class PodStatus(Struct, frozen=True):
+    phase: str = ""
+
+
+class Pod(Struct, frozen=True):
+    metadata: Meta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def node(self) -> str | None:
+        """The node it is bound to, or pinned to."""
+        if self.spec.node_name:
+            return self.spec.node_name
+        terms = self.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+        pins = (pin for term in terms.node_selector_terms for pin in term.match_fields)
+        return next((value for pin in pins if pin.key == "metadata.name" for value in pin.values), None)
+
+
+class Journal:
+    """The first time each node was seen at each moment, and each node as it was last seen."""
+
+    def __init__(self) -> None:
+        self.moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
+        self.nodes: dict[str, Node] = {}
+        self.pods: defaultdict[str, set[str]] = defaultdict(set)
+        self._waiting: defaultdict[tuple[Moment, str], asyncio.Event] = defaultdict(asyncio.Event)
+
+    def note(self, moment: Moment, name: str, now: float) -> None:
+        if name not in self.moments[moment]:
+            self.moments[moment][name] = now
+            self._waiting[moment, name].set()
+
+    async def reached(self, moment: Moment, name: str) -> None:
+        await self._waiting[moment, name].wait()
+
+    def see_node(self, node: Node, now: float) -> None:
+        name = node.metadata.name
+        self.nodes[name] = node
+        if node.gate is not None:
+            self.note(Moment.GATED, name, now)
+        elif node.released:
+            self.note(Moment.RELEASED, name, now)
+
+    def see_pod(self, pod: Pod, now: float) -> None:
+        if (name := pod.node) is None:
+            return
+        self.pods[name].add(pod.metadata.uid)
+        self.note(Moment.POD_CREATED, name, now)
+        if pod.spec.node_name:
+            self.note(Moment.POD_BOUND, name, now)
+        if pod.status.phase == "Succeeded":
+            self.note(Moment.POD_SUCCEEDED, name, now)
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Spreads over all nodes, in seconds."""
+
+    latency: measure.Spread | None
+    """From the answer to the node's creation until it was seen released."""
+    until_pod: measure.Spread | None
+    """Gated, and nobody has created a pod."""
+    control_plane: measure.Spread | None
+    """From the pod's appearance to its success."""
+    until_release: measure.Spread | None
+    """The pod has succeeded, and the gate still stands."""
+    waiting_on_controller: measure.Spread | None
+    """Both of those, added up node by node."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def timings(moments: Moments) -> Timings:
+    until_pod = between(moments, Moment.GATED, Moment.POD_CREATED)
+    until_release = between(moments, Moment.POD_SUCCEEDED, Moment.RELEASED)
+    both = [until_pod[name] + until_release[name] for name in until_pod if name in until_release]
+    return Timings(
+        latency=_spread(between(moments, Moment.POSTED, Moment.RELEASED)),
+        until_pod=_spread(until_pod),
+        control_plane=_spread(between(moments, Moment.POD_CREATED, Moment.POD_SUCCEEDED)),
+        until_release=_spread(until_release),
+        waiting_on_controller=measure.spread(both),
+    )
+
+
+def between(moments: Moments, first: Moment, then: Moment) -> dict[str, float]:
+    """Seconds from one moment to the other, of every node that has reached both.
+
+    Two watches may tell of two events in the other order; that is no time at all.
+    """
+    begun, ended = moments[first], moments[then]
+    return {name: max(ended[name] - begun[name], 0.0) for name in begun if name in ended}
+
+
+def _spread(seconds: Mapping[str, float]) -> measure.Spread | None:
+    return measure.spread(list(seconds.values()))

@@ -1,0 +1,134 @@
+"""What processes cost, read from /proc, and how figures spread. Nothing here knows Kubernetes."""
+
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
+_RESET_PEAK = "5"
+_OWN_TIME = slice(11, 15)
+"""User, system, and both of children that have ended, counted from behind the command's name in /proc/PID/stat."""
+_BUSY = ("user", "nice", "system", "irq", "softirq")
+_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How a figure is distributed over the nodes."""
+
+    p50: float
+    p95: float
+    p99: float
+    worst: float
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """None of nothing: an absent figure must not look like a good one."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    return Spread(percentile(ordered, 0.50), percentile(ordered, 0.95), percentile(ordered, 0.99), ordered[-1])
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of all values does not exceed."""
+    return ordered[max(math.ceil(share * len(ordered)), 1) - 1]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The clocks at one moment: how much CPU time each process, and the whole machine, had used by then."""
+
+    at: float
+    seconds: Mapping[str, float]
+    busy: float
+    stolen: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What was used between two readings."""
+
+    elapsed: float
+    seconds: Mapping[str, float]
+    other: float
+    """CPU seconds of processes that are no part of the run: noise. Wall times compare only where it is small."""
+    stolen: float
+    """CPU seconds that the machine's own host gave to somebody else."""
+
+
+def read(processes: Mapping[str, int]) -> Reading:
+    """The clocks now, of these processes with all their children."""
+    machine = _machine()
+    seconds = {name: sum(map(_cpu_seconds, _family(pid))) for name, pid in processes.items()}
+    return Reading(time.monotonic(), seconds, sum(machine[field] for field in _BUSY), machine["steal"])
+
+
+def cost(before: Reading, after: Reading) -> Cost:
+    used = {name: after.seconds[name] - before.seconds[name] for name in before.seconds}
+    return Cost(
+        elapsed=after.at - before.at,
+        seconds=used,
+        other=max(after.busy - before.busy - sum(used.values()), 0.0),
+        stolen=after.stolen - before.stolen,
+    )
+
+
+def children(pid: int) -> dict[str, int]:
+    """The processes it started and that still run, by their programs' names; a second one of a name is `name 2`."""
+    found: dict[str, int] = {}
+    for child in sorted(_children(pid)):
+        program = Path(f"/proc/{child}/comm").read_text().strip()
+        namesakes = sum(name.split()[0] == program for name in found)
+        found[f"{program} {namesakes + 1}" if namesakes else program] = child
+    return found
+
+
+def reset_peak(pid: int) -> None:
+    """From now on, `peak_mebibytes` is about what comes."""
+    for member in _family(pid):
+        Path(f"/proc/{member}/clear_refs").write_text(_RESET_PEAK)
+
+
+def peak_mebibytes(pid: int) -> float:
+    return sum(_status_mebibytes(member, "VmHWM") for member in _family(pid))
+
+
+def resident_mebibytes(pid: int) -> float:
+    return sum(_status_mebibytes(member, "VmRSS") for member in _family(pid))
+
+
+def cpu_ticks(stat: str) -> int:
+    """What /proc/PID/stat says of CPU time. The command's name may hold anything, brackets and blanks included."""
+    return sum(int(ticks) for ticks in stat.rpartition(")")[2].split()[_OWN_TIME])
+
+
+def _cpu_seconds(pid: int) -> float:
+    return cpu_ticks(Path(f"/proc/{pid}/stat").read_text()) / _TICKS_A_SECOND
+
+
+def _family(pid: int) -> Iterator[int]:
+    yield pid
+    for child in _children(pid):
+        yield from _family(child)
+
+
+def _children(pid: int) -> Iterator[int]:
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        yield from map(int, (thread / "children").read_text().split())
+
+
+def _machine() -> dict[str, float]:
+    ticks = Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
+    return {field: int(number) / _TICKS_A_SECOND for field, number in zip(_FIELDS, ticks, strict=False)}
+
+
+def _status_mebibytes(pid: int, field: str) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == field:
+            return int(value.split()[0]) / 1024
+    raise ValueError(f"/proc/{pid}/status has no {field}")

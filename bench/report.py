@@ -1,0 +1,104 @@
+"""From figures to a table for people and a file for comparisons."""
+
+import datetime as dt
+import importlib.metadata
+import json
+import os
+import platform
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lab import build
+from lab.audit import Calls
+
+RESULTS = Path("bench/results")
+_WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_PACKAGES = ("kube-node-ready", "aiohttp", "lightkube", "msgspec")
+_FIRST_ERROR = 400
+
+
+def call_figures(calls: Calls, agent: str, nodes: int) -> dict[str, Any]:
+    """What one client asked of the API server. Lease renewals follow the clock, not the nodes, and count apart."""
+    by_kind: Counter[str] = Counter()
+    writes = 0
+    for call, number in calls.by_kind.items():
+        if call.agent == agent:
+            refused = f" answered {call.code}" if call.code >= _FIRST_ERROR else ""
+            by_kind[f"{call.verb} {call.resource}{refused}"] += number
+            writes += number if call.verb in _WRITES and call.resource != "leases" else 0
+    return {
+        "controller_calls": dict(sorted(by_kind.items())),
+        "controller_writes_a_node": writes / nodes,
+        "calls_of_all_clients": calls.count(),
+    }
+
+
+def table(title: str, figures: Mapping[str, Any]) -> str:
+    rows = list(_rows("", figures))
+    width = max(len(name) for name, _ in rows)
+    return "\n".join([title, *(f"  {name:<{width}}  {value}" for name, value in rows)])
+
+
+def save(scenario: str, nodes: int, figures: Mapping[str, Any]) -> Path:
+    """One file a run, named so that the newest sorts last."""
+    now = dt.datetime.now(dt.UTC)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{now:%Y-%m-%dT%H%M%SZ}-{scenario}-{nodes}.json"
+    content = {
+        "scenario": scenario,
+        "nodes": nodes,
+        "date": now.isoformat(timespec="seconds"),
+        "machine": machine(),
+        "versions": versions(),
+        "figures": _rounded(figures),
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n")
+    return path
+
+
+def machine() -> dict[str, Any]:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "cpu": _cpu_model(Path("/proc/cpuinfo").read_text()),
+        "cores": os.cpu_count(),
+        "memory_gibibytes": round(pages / 2**30, 1),
+        "kernel": platform.release(),
+    }
+
+
+def versions() -> dict[str, str]:
+    packages = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    return {"kubernetes": build.KUBERNETES_VERSION, "python": platform.python_version(), **packages}
+
+
+def _cpu_model(cpuinfo: str) -> str:
+    lines = (line.partition(":") for line in cpuinfo.splitlines())
+    return next((value.strip() for name, _, value in lines if name.strip() == "model name"), platform.machine())
+
+
+def _rows(prefix: str, figures: Mapping[str, Any]) -> "list[tuple[str, str]]":
+    """A group of single figures fits one line; a group of groups takes a line each."""
+    rows: list[tuple[str, str]] = []
+    for name, value in figures.items():
+        label = f"{prefix}{name.replace('_', ' ')}"
+        if isinstance(value, Mapping) and any(isinstance(inner, Mapping) for inner in value.values()):
+            rows += _rows(f"{label}: ", value)
+        elif isinstance(value, Mapping):
+            rows.append((label, " · ".join(f"{inner} {_shown(number)}" for inner, number in value.items()) or "none"))
+        else:
+            rows.append((label, _shown(value)))
+    return rows
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def _rounded(value: Any) -> Any:  # noqa: ANN401  any JSON
+    if isinstance(value, Mapping):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    return round(value, 3) if isinstance(value, float) else value

@@ -1,0 +1,166 @@
+"""A fresh control plane with everything a measurement needs: the generator beside it, the controller on it."""
+
+import contextlib
+import http
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import Namespace, ServiceAccount
+
+import lab
+from bench import journal, measure
+from bench.api import Credentials
+from bench.generator import PREFIX, Orders
+from lab import images, waiting
+from lab.process import Process
+
+NAMESPACE = "kube-node-ready-bench"
+_LONGEST_SECONDS = 3600.0
+
+T = TypeVar("T")
+
+
+class Generator:
+    """The generator's process, as seen from here."""
+
+    def __init__(self, plane: lab.Plane, orders: Orders, alive: Callable[[], None]) -> None:
+        self._answers = plane.run.folder / "generator.jsonl"
+        self._alive = alive
+        self._heard = 0
+        command = [sys.executable, "-m", "bench.generator", msgspec.json.encode(orders).decode()]
+        with self._answers.open("wb") as answers:
+            self._popen = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=answers,
+                env=plane.run.environment(),
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def go(self) -> None:
+        assert self._popen.stdin
+        self._popen.stdin.write(b"go\n")
+        self._popen.stdin.flush()
+
+    def answer(self, kind: type[T]) -> T:
+        """The next one, when it comes."""
+        line = waiting.until("the generator answers", self._line, _LONGEST_SECONDS, alive=self._check)
+        self._heard += 1
+        return msgspec.json.decode(line, type=kind)
+
+    def stop(self) -> None:
+        self._popen.kill()
+        assert self._popen.stdin
+        self._popen.stdin.close()
+        self._popen.wait()
+
+    def _line(self) -> bytes | None:
+        lines = self._answers.read_bytes().splitlines(keepends=True)[self._heard :]
+        return lines[0] if lines and lines[0].endswith(b"\n") else None
+
+    def _check(self) -> None:
+        self._alive()
+        if (code := self._popen.poll()) is not None and self._line() is None:
+            raise lab.LabError(f"the generator ended too soon, with exit code {code}; its own words stand above")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A fresh plane, with a namespace for the workers and somebody to play the kubelets."""
+
+    plane: lab.Plane
+    command: Sequence[str]
+
+    @contextlib.contextmanager
+    def controller(self) -> Iterator[Process]:
+        """The operator, ready: its caches are filled and it leads."""
+        metrics, health = self.plane.network.ports(2)
+        config = self.plane.run.folder / "controller.yaml"
+        config.write_bytes(msgspec.json.encode(controller_config(metrics, health)))
+        environment = {**self.plane.run.environment(), "KUBECONFIG": str(self.plane.kubeconfig())}
+        argv = [*self.command, "--config", str(config)]
+        process = Process("the controller", argv, self.plane.run.folder / "controller.log", environment)
+        process.start()
+        try:
+            ready = f"http://127.0.0.1:{health}/readyz"
+            waiting.until("the controller is ready", lambda: _answers(ready), 60, alive=process.check)
+            yield process
+            process.check()
+        finally:
+            process.stop()
+
+    @contextlib.contextmanager
+    def generator(
+        self, role: str, nodes: int, *, kubelets: bool = True, alive: Callable[[], None] | None = None
+    ) -> Iterator[Generator]:
+        """The generator, prepared: nothing has been asked of the plane yet but what it watches."""
+        pair = self.plane.authority.sign("generator", "bench:generator", groups=["system:masters"])
+        files = (self.plane.authority.certificate, pair.certificate, pair.key)
+        who = Credentials(self.plane.url, *map(str, files))
+        values = {"role": role, "nodes": nodes, "namespace": NAMESPACE, "kubernetes": self.plane.version}
+        orders = msgspec.convert({**values, "credentials": who, "kubelets": kubelets}, Orders)
+
+        def check() -> None:
+            self.plane.check()
+            if alive:
+                alive()
+
+        process = Generator(self.plane, orders, check)
+        try:
+            process.answer(str)
+            yield process
+        finally:
+            process.stop()
+
+    def processes(self, **further: int) -> dict[str, int]:
+        """Everything whose CPU belongs to the run."""
+        ours = {pid: name for name, pid in measure.children(os.getpid()).items()}
+        ours |= {pid: name for name, pid in further.items()}
+        return {name: pid for pid, name in ours.items()}
+
+
+@contextlib.contextmanager
+def fresh(command: Sequence[str]) -> Iterator[Bench]:
+    with lab.plane() as plane:
+        plane.client.create(Namespace(metadata=ObjectMeta(name=NAMESPACE)))
+        plane.fake_nodes(0, prefix=PREFIX)
+        waiting.until(
+            f"{NAMESPACE} has a ServiceAccount",
+            lambda: plane.client.get(ServiceAccount, "default", namespace=NAMESPACE),
+            30,
+        )
+        yield Bench(plane, command)
+
+
+def controller_config(metrics: int, health: int) -> dict[str, Any]:
+    repository, _, tag = images.TOOLBOX.rpartition(":")
+    gate = {"key": journal.GATE_KEY, "value": journal.GATE_VALUE, "effect": journal.GATE_EFFECT}
+    return {
+        "worker": {
+            "namespace": NAMESPACE,
+            "serviceAccountName": "default",
+            "image": {"repository": repository, "tag": tag},
+        },
+        "nodeManagement": {"taints": [gate]},
+        "leaderElection": {"namespace": NAMESPACE},
+        "metrics": {"port": metrics},
+        "health": {"port": health},
+        "kubernetes": {"qps": 0},
+    }
+
+
+def _answers(url: str) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=5) as answer:
+        return bool(answer.status == http.HTTPStatus.OK)

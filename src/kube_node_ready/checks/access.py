@@ -1,0 +1,148 @@
+"""How to talk to the API server, and talking to it."""
+
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+
+from kube_node_ready.checks import wire
+from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError
+from kube_node_ready.checks.wire import Answer, Conversation
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+OK, UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 200, 401, 403, 404
+_LONGEST_REASON = 300
+
+T = TypeVar("T")
+
+
+class NoAccessError(Exception):
+    """There is no way to talk to Kubernetes from here, and why."""
+
+
+class Access(NamedTuple):
+    host: str
+    port: int
+    context: ssl.SSLContext
+    token: str = ""
+    path: str = ""
+    name_in_certificate: str = ""
+
+    @property
+    def target(self) -> str:
+        return wire.joined(self.host, self.port)
+
+    def connect(self, deadline: Deadline) -> socket.socket:
+        plain = wire.connect(self.host, self.port, deadline)
+        try:
+            return wire.encrypt(plain, self.context, self.name_in_certificate or self.host, deadline)
+        except BaseException:
+            plain.close()
+            raise
+
+    def converse(self, deadline: Deadline) -> Conversation:
+        headers = {"Accept": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        return Conversation(self.connect(deadline), self.target, headers)
+
+
+class Shared(Generic[T]):
+    """A look-up that several checks need: the first of them does it, the others wait, and all share what came of it."""
+
+    def __init__(self, look: Callable[[Deadline], T]) -> None:
+        self._look = look
+        self._lock = threading.Lock()
+        self._found: T | None = None
+        self._failure: CheckFailedError | None = None
+
+    def get(self, deadline: Deadline) -> T:
+        if not self._lock.acquire(timeout=deadline.left()):
+            raise TimeoutError
+        try:
+            if self._failure is None and self._found is None:
+                self._found = self._try(deadline)
+            if self._failure:
+                raise self._failure
+            assert self._found is not None
+            return self._found
+        finally:
+            self._lock.release()
+
+    def _try(self, deadline: Deadline) -> T | None:
+        try:
+            return self._look(deadline)
+        except CheckFailedError as why:
+            self._failure = why
+        except TimeoutError:
+            self._failure = CheckFailedError(f"timed out after {deadline}")
+        return None
+
+
+def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:
+    host = environ.get("KUBERNETES_SERVICE_HOST", "")
+    if not host:
+        raise NoAccessError("KUBERNETES_SERVICE_HOST is not set; the kubelet sets it in every pod, and this is none")
+    port = environ.get("KUBERNETES_SERVICE_PORT", "") or "443"
+    if not port.isdecimal() or not 0 < int(port) < 65_536:  # noqa: PLR2004  as ports go
+        raise NoAccessError(f"KUBERNETES_SERVICE_PORT is {port!r}, and must be a port such as 443")
+    token = _text_of(folder / "token")
+    _text_of(folder / "ca.crt")
+    return Access(host.strip("[]"), int(port), trusting(folder / "ca.crt"), token)
+
+
+def _text_of(file: Path) -> str:
+    needs = "the pod needs a ServiceAccount whose token is mounted"
+    try:
+        text = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as why:
+        reason = why.strerror if isinstance(why, OSError) else "it is not text"
+        raise NoAccessError(f"{file} cannot be read: {reason}; {needs}") from why
+    if not text:
+        raise NoAccessError(f"{file} is empty; {needs}")
+    return text
+
+
+def trusting(authority: Path | None = None, *, text: str | None = None) -> ssl.SSLContext:
+    """A context that trusts one authority and no other; to load the system's is dear, and would be wrong."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cafile=authority, cadata=text)
+    except (ssl.SSLError, ValueError) as why:
+        raise NoAccessError(f"{authority or 'the certificate authority'} holds no certificate in PEM format") from why
+    return context
+
+
+def json_of(answer: Answer, what: str) -> dict[str, object]:
+    """The object that `what` (a sentence's subject, such as "get services in kube-system") should have brought."""
+    if answer.status == FORBIDDEN:
+        raise CheckFailedError(f"the right to {what} is missing: {reason(answer)}")
+    refuse_unless_ok(answer)
+    try:
+        found = json.loads(answer.body)
+    except ValueError as why:
+        raise NotJudgedError(f"the API server's answer is not JSON: {why}") from why
+    if not isinstance(found, dict):
+        raise NotJudgedError(f"the API server answers {type(found).__name__}, and should answer an object")
+    return found
+
+
+def refuse_unless_ok(answer: Answer) -> None:
+    if answer.status == UNAUTHORIZED:
+        raise NotJudgedError("the API server does not accept our credentials (401)")
+    if answer.status != OK:
+        raise NotJudgedError(f"the API server answers {answer.status}: {reason(answer)}")
+
+
+def reason(answer: Answer) -> str:
+    """The words of a Kubernetes Status, or the beginning of whatever came instead."""
+    text = answer.body[: _LONGEST_REASON * 8].decode("utf-8", "replace")
+    try:
+        found = json.loads(answer.body)
+        text = str(found["message"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    return " ".join(text.split())[:_LONGEST_REASON] or "without a reason"

@@ -1,0 +1,82 @@
+"""What the checks speak in: a job is to be proved before a deadline, and comes to a result."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+CHECKS = ("dns", "api", "network", "services", "payload", "clock")
+
+PASSED = "passed"
+FAILED = "failed"
+NOT_JUDGED = "not judged"
+SKIPPED = "skipped"
+# In this order results are told: what is broken, what is unknown because of it, and then the rest.
+_VERDICTS = (FAILED, NOT_JUDGED, SKIPPED, PASSED)
+
+
+class CheckFailedError(Exception):
+    """A fact that does not hold: one sentence of what was tried, what came of it, and what that means."""
+
+
+class NotJudgedError(CheckFailedError):
+    """A fact that nobody could look at, because what that needs does not work."""
+
+    def __str__(self) -> str:
+        return f"not judged: {super().__str__()}"
+
+
+class SkippedError(Exception):
+    """A fact that is of no concern here, and why."""
+
+
+class Deadline:
+    """A moment that several waits share: each may take what the ones before it left."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """In seconds. When nothing is left, this is a timeout like any socket's."""
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    def part(self, share: float) -> "Deadline":
+        """The nearer deadline of one of several tries."""
+        return Deadline(self.left() * share)
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.3g} s"
+
+
+class Job(NamedTuple):
+    """`prove` returns when the fact holds, and raises otherwise; time and reporting are the runner's."""
+
+    name: str
+    target: str
+    prove: "Callable[[Deadline], Proof]"
+
+
+class Proof(NamedTuple):
+    """What was seen, for the log; and, when that was only a list of things to prove, a job for each of them."""
+
+    facts: Mapping[str, object] = {}
+    more: tuple[Job, ...] = ()
+
+
+class Result(NamedTuple):
+    name: str
+    target: str
+    verdict: str
+    ms: int
+    error: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict in (PASSED, SKIPPED)
+
+
+def causes_first(results: list[Result]) -> list[Result]:
+    return sorted(results, key=lambda result: (_VERDICTS.index(result.verdict), CHECKS.index(result.name)))

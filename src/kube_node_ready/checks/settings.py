@@ -1,0 +1,260 @@
+"""The worker's settings: a closed table of what may be said, under which name, and what is right.
+
+`load` is for one source and for whoever only wants to validate; `gather` lays several over one another.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kube_node_ready import log
+from kube_node_ready.checks import wire
+
+DNS_NAME = "kubernetes.default.svc.cluster.local"
+PAYLOAD_BYTES = 64 * 1024
+# As static as an API server's answers get, open to every authenticated caller, served since Kubernetes 1.24, and
+# large enough without being a burden: 113 KB in 1.31, 119 KB in 1.36.
+PAYLOAD_PATH = "/openapi/v3/apis/discovery.k8s.io/v1"
+_MOST_TARGETS = 100
+_LONGEST_WAIT = 3600.0
+_LONGEST_SHOWN = 80
+_LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
+_HOST = re.compile(rf"(?=.{{1,254}}$){_LABEL}(\.{_LABEL})*\.?", re.IGNORECASE)
+_SERVICE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_DURATION = re.compile(r"(?=.)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+_URL = re.compile(r"(https?)://(\[[^\]/@\s]+\]|[^:\[\]/?#@\s]+)(?::(\d{1,5}))?([/?][!-~]*)?")
+_PATH = re.compile(r"/[!-~]*")
+_YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
+
+
+class SettingsError(ValueError):
+    """Every mistake at once, each a sentence."""
+
+    def __init__(self, mistakes: Iterable[str]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__("; ".join(self.mistakes))
+
+
+class Settings(NamedTuple):
+    dns_test_domains: tuple[str, ...] = (DNS_NAME,)
+    cluster_dns_ip: str = ""
+    check_timeout_seconds: float = 10
+    timeout_seconds: float = 300
+    network_targets: tuple[str, ...] = ()
+    services: tuple[str, ...] = ("default/kubernetes", "kube-system/kube-dns")
+    dns_service: str = "kube-system/kube-dns"
+    payload: bool = True
+    payload_path: str = PAYLOAD_PATH
+    clock: bool = True
+    max_clock_skew_seconds: float = 30
+    log_level: str = "info"
+    log_format: str = "json"
+    dry_run: bool = False
+
+    @property
+    def cluster_name(self) -> str:
+        """The API Service's name in full, as the first of the names to resolve tells the cluster's domain."""
+        full = (name for name in self.dns_test_domains if is_api_service(name) and name.strip(".").count(".") > 2)  # noqa: PLR2004  more than kubernetes.default.svc
+        return next(full, DNS_NAME)
+
+
+class Url(NamedTuple):
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+def is_api_service(name: str) -> bool:
+    plain = name.rstrip(".").lower()
+    return plain in ("kubernetes.default", "kubernetes.default.svc") or plain.startswith("kubernetes.default.svc.")
+
+
+def url(text: str) -> Url | None:
+    match = _URL.fullmatch(text)
+    if not match:
+        return None
+    scheme, host, port, path = match.groups()
+    host = host.strip("[]")
+    number = int(port or (443 if scheme == "https" else 80))
+    path = path or "/"
+    is_right = _is_host(host) and 0 < number < 65_536  # noqa: PLR2004  as ports go
+    return Url(scheme, host, number, path if path.startswith("/") else f"/{path}") if is_right else None
+
+
+def host_and_port(text: str) -> tuple[str, int] | None:
+    host, colon, port = text.rpartition(":")
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if is_bracketed else host
+    is_right = colon and _is_host(host) and (":" in host) == is_bracketed
+    return (host, int(port)) if is_right and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536 else None  # noqa: PLR2004
+
+
+def _is_host(text: str) -> bool:
+    return wire.is_address(text) or (bool(_HOST.fullmatch(text)) and not text.rstrip(".").rpartition(".")[2].isdigit())
+
+
+# A reader turns a value into what Settings holds, or raises a ValueError that says what would be right. Strings are
+# welcome everywhere, since environment variables know nothing else.
+
+
+def _seconds(value: object) -> float:
+    seconds = _number(value)
+    if seconds is None or not 0 < seconds <= _LONGEST_WAIT:
+        raise ValueError(f'seconds above 0 and up to {_LONGEST_WAIT:.0f}, such as 10 or "10s"')
+    return seconds
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        return None
+    if _NUMBER.fullmatch(value):
+        return float(value)
+    match = _DURATION.fullmatch(value)
+    factors = (3600, 60, 1, 0.001)
+    return (
+        sum(float(part or 0) * factor for part, factor in zip(match.groups(), factors, strict=True)) if match else None
+    )
+
+
+def _truth(value: object) -> bool:
+    word = str(value).lower()
+    if isinstance(value, (bool, str)) and word in _YES + _NO:
+        return word in _YES
+    raise ValueError("true or false")
+
+
+def _one_of(*words: str) -> Callable[[object], str]:
+    def read(value: object) -> str:
+        if isinstance(value, str) and value.lower() in words:
+            return value.lower()
+        raise ValueError(" or ".join([", ".join(words[:-1]), words[-1]]))
+
+    return read
+
+
+def _text_that(is_right: Callable[[str], object], right: str) -> Callable[[object], str]:
+    def read(value: object) -> str:
+        if isinstance(value, str) and is_right(value):
+            return value
+        raise ValueError(right)
+
+    return read
+
+
+def _list_of(is_right: Callable[[str], object], right: str) -> Callable[[object], tuple[str, ...]]:
+    def read(value: object) -> tuple[str, ...]:
+        items = [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
+        if not isinstance(items, (list, tuple)) or len(items) > _MOST_TARGETS:
+            raise ValueError(f"a list of at most {_MOST_TARGETS}, each {right}")
+        if odd := [item for item in items if not isinstance(item, str) or not is_right(item)]:
+            raise ValueError(f"a list, each {right}, which {_shown(odd[0])} is not")
+        return tuple(dict.fromkeys(items))
+
+    return read
+
+
+def _count(value: object) -> int:
+    """Right for what is accepted and has no effect here."""
+    if isinstance(value, (int, str)) and str(value).isdecimal():
+        return int(value)
+    raise ValueError("a whole number, 0 or more")
+
+
+_domains = _list_of(_is_host, "a DNS name such as example.com or the IP address of a DNS server")
+_targets = _list_of(lambda text: url(text) or host_and_port(text), "host:port or an http:// or https:// URL")
+_services = _list_of(_SERVICE.fullmatch, "namespace/name")
+_service = _text_that(lambda text: not text or _SERVICE.fullmatch(text), 'namespace/name, or "" for none')
+_address = _text_that(lambda text: not text or wire.is_address(text), "an IP address such as 10.96.0.10")
+_path = _text_that(_PATH.fullmatch, f"a path of the API server such as {PAYLOAD_PATH}")
+
+_TABLE: dict[str, tuple[str, Callable[[object], object]]] = {
+    "dnsTestDomains": ("dns_test_domains", _domains),
+    "clusterDnsIp": ("cluster_dns_ip", _address),
+    "checkTimeoutSeconds": ("check_timeout_seconds", _seconds),
+    "timeoutSeconds": ("timeout_seconds", _seconds),
+    "networkTargets": ("network_targets", _targets),
+    "services": ("services", _services),
+    "dnsService": ("dns_service", _service),
+    "payload": ("payload", _truth),
+    "payloadPath": ("payload_path", _path),
+    "clock": ("clock", _truth),
+    "maxClockSkewSeconds": ("max_clock_skew_seconds", _seconds),
+    "dryRun": ("dry_run", _truth),
+    # The original's worker tried again by itself; here the controller does.
+    "maxRetries": ("", _count),
+    "retryBackoff": ("", _one_of("exponential", "linear")),
+    "initialCheckTimeoutSeconds": ("", _seconds),
+}
+_LOGGING: dict[str, tuple[str, Callable[[object], object]]] = {
+    "level": ("log_level", _one_of(*log.LEVELS)),
+    "format": ("log_format", _one_of(*log.FORMATS)),
+}
+NAMES = frozenset({*_TABLE, "logging"})
+
+
+def load(mapping: Mapping[str, object], where: str) -> Settings:
+    """The settings of one source over the defaults. `where` begins every mistake's sentence."""
+    return gather([(where, mapping)])
+
+
+def gather(sources: Iterable[tuple[str, Mapping[str, object]]]) -> Settings:
+    """The settings of several sources, the strongest last; a mistake is one even where a stronger source overrides."""
+    mistakes: list[str] = []
+    fields: dict[str, Any] = {}  # each reader of the table gives what its field holds
+    for where, mapping in sources:
+        fields |= _read(mapping, _TABLE, where, mistakes)
+    settings = Settings()._replace(**fields)
+    if settings.check_timeout_seconds > settings.timeout_seconds:
+        mistakes.append(
+            f"checkTimeoutSeconds is {settings.check_timeout_seconds:g}, which is more than the "
+            f"{settings.timeout_seconds:g} of timeoutSeconds that all checks have together"
+        )
+    if mistakes:
+        raise SettingsError(mistakes)
+    return settings
+
+
+def _read(
+    mapping: Mapping[str, object],
+    table: Mapping[str, tuple[str, Callable[[object], object]]],
+    where: str,
+    mistakes: list[str],
+) -> dict[str, object]:
+    fields: dict[str, object] = {}
+    for key, value in mapping.items():
+        if value is None:
+            continue
+        if key == "logging" and table is _TABLE:
+            if isinstance(value, Mapping):
+                fields |= _read(value, _LOGGING, f"{where}: logging", mistakes)
+            else:
+                mistakes.append(f"{where}: logging is {_shown(value)}, and must be a mapping with level and format")
+        elif key in table:
+            field, reader = table[key]
+            try:
+                fields[field] = reader(value)
+            except ValueError as right:
+                mistakes.append(f"{where}: {key} is {_shown(value)}, and must be {right}")
+        else:
+            mistakes.append(
+                f"{where}: {_shown(key)} is unknown{_nearest(key, [*table, *(['logging'] * (table is _TABLE))])}"
+            )
+    fields.pop("", None)
+    return fields
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def _nearest(key: object, names: list[str]) -> str:
+    import difflib  # noqa: PLC0415  only those who mistype pay for it
+
+    by_lower = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(str(key).lower(), by_lower, n=1)
+    return f"; did you mean {by_lower[near[0]]}?" if near else f"; there are {', '.join(sorted(names))}"

@@ -1,0 +1,76 @@
+"""Where the worker's settings come from, weakest first: a file, one JSON variable, single variables."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from kube_node_ready.checks import settings
+from kube_node_ready.checks.settings import Settings, SettingsError
+
+FILE = "/etc/kube-node-ready/worker-config.yaml"
+FILE_VARIABLE = "WORKER_CONFIG_PATH"
+JSON_VARIABLE = "KUBE_NODE_READY_WORKER_CONFIG"
+# The names of the original's DaemonSet mode.
+VARIABLES: dict[str, tuple[str, ...]] = {
+    "DNS_TEST_DOMAINS": ("dnsTestDomains",),
+    "CLUSTER_DNS_IP": ("clusterDnsIp",),
+    "CHECK_TIMEOUT": ("checkTimeoutSeconds",),
+    "LOG_LEVEL": ("logging", "level"),
+    "LOG_FORMAT": ("logging", "format"),
+    "DRY_RUN": ("dryRun",),
+}
+
+
+def read(environ: Mapping[str, str]) -> Settings:
+    return settings.gather(_sources(environ))
+
+
+def _sources(environ: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    path = environ.get(FILE_VARIABLE, "")
+    if path or Path(FILE).exists():
+        yield path or FILE, from_file(Path(path or FILE))
+    if text := environ.get(JSON_VARIABLE, ""):
+        try:
+            yield JSON_VARIABLE, _mapping(json.loads(text), JSON_VARIABLE)
+        except json.JSONDecodeError as why:
+            raise SettingsError([f"{JSON_VARIABLE} is not JSON: {why}"]) from why
+    for variable, (key, *inner) in VARIABLES.items():
+        # A chart that has nothing to say sets the variable to nothing.
+        if value := environ.get(variable, ""):
+            yield variable, {key: {inner[0]: value} if inner else value}
+
+
+def from_file(path: Path) -> Mapping[str, object]:
+    """JSON is YAML too, and much cheaper to read."""
+    try:
+        text = path.read_text()
+    except OSError as why:
+        raise SettingsError([f"{path} cannot be read: {why.strerror}"]) from why
+    except UnicodeDecodeError as why:
+        raise SettingsError([f"{path} is not text in UTF-8"]) from why
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = _yaml(text, path)
+    return _mapping(found, str(path))
+
+
+def _yaml(text: str, path: Path) -> object:
+    try:
+        import yaml  # noqa: PLC0415  as dear as all checks together
+    except ImportError as why:
+        raise SettingsError([f"{path} is not JSON, and PyYAML, which could read it as YAML, is not installed"]) from why
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as why:
+        raise SettingsError([f"{path} is not YAML: {' '.join(str(why).split())}"]) from why
+
+
+def _mapping(value: object, where: str) -> Mapping[str, object]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise SettingsError(
+            [f"{where} holds {type(value).__name__} and must hold a mapping such as checkTimeoutSeconds: 10"]
+        )
+    return value

@@ -1,0 +1,298 @@
+"""caches -> queue -> gather -> decide -> observe -> apply.
+
+Every event, of whatever kind, ends as a node's name in the queue; nobody asks which event it was. What matters is on the
+server: this object can be thrown away at any moment.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+import msgspec
+
+from kube_node_ready import ledger, objects
+from kube_node_ready.effects import RemovalImpossible
+from kube_node_ready.gather import View
+from kube_node_ready.karpenter import LookUpFailed
+from kube_node_ready.kube.cache import Cache
+from kube_node_ready.kube.client import Kube
+from kube_node_ready.kube.errors import AlreadyExists, KubeError, LostRace, NotFound, Refused
+from kube_node_ready.kube.queue import Queue
+from kube_node_ready.log import log
+from kube_node_ready.metrics import Metrics
+from kube_node_ready.verify.decide import could_not_start, decide
+from kube_node_ready.verify.model import (
+    Announce,
+    Decision,
+    Effect,
+    Ledger,
+    Node,
+    Phase,
+    Policy,
+    RemoveNode,
+    Snapshot,
+    StartWorker,
+    Worker,
+)
+from kube_node_ready.verify.nodes import read_node
+from kube_node_ready.verify.workerpod import SELECTOR, name_of, read_worker
+
+LEDGER = "kube-node-ready-removals"
+_COMPLAINT_SECONDS = 10
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Where to look, and how much to do at a time."""
+
+    namespace: str
+    slots: int = 200
+    reconciles: int = 32
+
+    @property
+    def ledger_path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/configmaps/{LEDGER}"
+
+
+class Applies(Protocol):
+    async def apply(self, effect: Effect) -> None: ...
+
+
+class Controller:
+    def __init__(self, kube: Kube, policy: Policy, scope: Scope, metrics: Metrics) -> None:
+        self._kube = kube
+        self._policy = policy
+        self._scope = scope
+        self._metrics = metrics
+        self._nodes: Cache[Node] = Cache(
+            kube,
+            "/api/v1/nodes",
+            wire=objects.Node,
+            keep=lambda wire: read_node(wire, policy),
+            changed=self._node_changed,
+            complain=self._complain,
+        )
+        self._pods: Cache[Worker] = Cache(
+            kube,
+            f"/api/v1/namespaces/{scope.namespace}/pods",
+            wire=objects.Pod,
+            keep=read_worker,
+            changed=self._worker_changed,
+            complain=self._complain,
+            params={"labelSelector": SELECTOR},
+        )
+        self._book: Cache[Ledger] = Cache(
+            kube,
+            f"/api/v1/namespaces/{scope.namespace}/configmaps",
+            wire=objects.ConfigMap,
+            keep=ledger.read,
+            changed=self._ledger_changed,
+            complain=self._complain,
+            params={"fieldSelector": f"metadata.name={LEDGER}"},
+        )
+        self._view = View(policy, self._nodes.objects, scope.slots)
+        self._queue = Queue(observe=metrics.queue_seconds.observe)
+        self._without_slot: dict[str, None] = {}
+        self._last_complaint = 0.0
+        self._draining = False
+        self._in_work = 0
+        self.phases: dict[str, Phase] = {}
+
+    async def watch(self) -> None:
+        """Keep the caches true, for ever."""
+        async with asyncio.TaskGroup() as tasks:
+            for cache in self._caches:
+                tasks.create_task(cache.run())
+
+    async def work(self, writer: Applies) -> None:
+        """Reconcile, for ever."""
+        for cache in self._caches:
+            await cache.ready()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._resync())
+            for _ in range(self._scope.reconciles):
+                tasks.create_task(self._reconcile_all(writer))
+
+    async def drain(self, seconds: float) -> None:
+        """Take up nothing new; wait until what is in work is done, but not for ever."""
+        self._draining = True
+        deadline = time.monotonic() + seconds
+        while self._in_work and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+
+    @property
+    def _caches(self) -> tuple[Cache[Node] | Cache[Worker] | Cache[Ledger], ...]:
+        return (self._nodes, self._pods, self._book) if self._policy.removal else (self._nodes, self._pods)
+
+    def not_synced(self) -> str | None:
+        return None if all(cache.synced for cache in self._caches) else "the caches are not filled yet"
+
+    async def reconcile(self, name: str, writer: Applies) -> timedelta | None:
+        """Look at one node, decide, act. Returns when to look again."""
+        seen = self._view.snapshot(name, _now())
+        if seen is None:
+            self.phases.pop(name, None)
+            return None
+        decision = decide(seen, self._policy)
+        self._observe(seen, decision)
+        starts = any(isinstance(effect, StartWorker) for effect in decision.effects)
+        with self._view.starting(name) if starts else nullcontext():
+            await self._carry_out(seen, decision, writer)
+        return decision.recheck
+
+    async def _carry_out(self, seen: Snapshot, decision: Decision, writer: Applies) -> None:
+        for effect in decision.effects:
+            try:
+                await writer.apply(effect)
+            except (Refused, NotFound) as why:
+                if not isinstance(effect, StartWorker):
+                    raise
+                self._metrics.creation_errors.labels(why.reason).inc()
+                refused = could_not_start(seen, effect.attempt, self._policy, why.message)
+                self._observe(seen, refused)
+                await self._carry_out(seen, refused, writer)
+                return
+            except (LookUpFailed, RemovalImpossible) as why:
+                await self._stay(effect, str(why), writer)
+            else:
+                self._metrics.done(effect)
+
+    async def _stay(self, effect: Effect, why: str, writer: Applies) -> None:
+        assert isinstance(effect, RemoveNode)
+        self._metrics.deletions.labels("failed").inc()
+        log("Removal blocked", level="warn", node=effect.node.name, reason=why)
+        blocked = Announce(effect.node, "RemovalBlocked", why, effect.node.record.attempt, warning=True)
+        await writer.apply(blocked)
+        self._metrics.done(blocked)
+
+    async def _reconcile_all(self, writer: Applies) -> None:
+        while True:
+            name = await self._queue.get()
+            if self._draining:
+                return
+            self._in_work += 1
+            begun = time.monotonic()
+            try:
+                recheck = await self.reconcile(name, writer)
+            except LostRace:
+                self._queue.retry(name)  # someone else changed the node: look again, decide again
+            except KubeError as why:
+                self._metrics.reconcile_errors.inc()
+                self._metrics.errors_by_type.labels(type(why).__name__).inc()
+                self._complain(str(why))
+                self._queue.retry(name)
+            else:
+                self._queue.forget(name)
+                if recheck is not None:
+                    self._queue.add(name, after=recheck.total_seconds())
+            finally:
+                self._in_work -= 1
+                self._queue.done(name)
+                self._metrics.reconcile_seconds.observe(time.monotonic() - begun)
+
+    async def _resync(self) -> None:
+        """Look at everything unfinished now and then, whatever was missed."""
+        while True:
+            if self._policy.removal and LEDGER not in self._book.objects:
+                await self._make_ledger()
+            for name in list(self._view.unfinished()):
+                self._queue.add(name)
+            await asyncio.sleep(self._policy.resync.total_seconds())
+
+    async def _make_ledger(self) -> None:
+        try:
+            body = msgspec.json.encode(ledger.empty(LEDGER, self._scope.namespace))
+            await self._kube.create(self._scope.ledger_path.rpartition("/")[0], body)
+        except AlreadyExists:
+            pass
+        except KubeError as why:
+            self._complain(str(why))
+
+    def _observe(self, seen: Snapshot, decision: Decision) -> None:
+        name = seen.node.name
+        before, self.phases[name] = self.phases.get(name), decision.phase
+        self._metrics.decided(before, decision.phase, decision.verdict)
+        if decision.phase is Phase.WAITING and not seen.slot_free:
+            self._without_slot[name] = None
+        if before is not decision.phase:
+            _tell(before, seen, decision, self._policy)
+
+    def _node_changed(self, name: str, before: Node | None, after: Node | None) -> None:
+        self._view.node_changed(before, after)
+        self._queue.add(name)
+
+    def _worker_changed(self, _: str, before: Worker | None, after: Worker | None) -> None:
+        if name := self._view.worker_changed(before, after):
+            self._queue.add(name)
+        if after is None or after.ended:
+            self._give_slots()
+
+    def _ledger_changed(self, _: str, __: Ledger | None, after: Ledger | None) -> None:
+        self._view.ledger = after or ledger.MISSING
+
+    def _give_slots(self) -> None:
+        for name in list(self._without_slot)[: self._view.free_slots]:
+            del self._without_slot[name]
+            self._queue.add(name)
+
+    def _complain(self, trouble: str) -> None:
+        """Not once for each of a thousand nodes when the API server is away."""
+        self._metrics.complaints.inc()
+        if (now := time.monotonic()) - self._last_complaint > _COMPLAINT_SECONDS:
+            self._last_complaint = now
+            log("Kubernetes does not answer as it should", level="warn", trouble=trouble)
+
+    def node_written(self, answer: bytes) -> None:
+        self._nodes.put(answer)
+
+    def worker_written(self, answer: bytes) -> None:
+        self._pods.put(answer)
+
+    def worker_dropped(self, uid: str) -> None:
+        self._view.dropped(uid)
+
+    def ledger_written(self, answer: bytes) -> None:
+        self._book.put(answer)
+
+    @property
+    def nodes(self) -> Iterable[Node]:
+        return list(self._nodes.objects.values())
+
+    @property
+    def workers(self) -> Iterable[Worker]:
+        return list(self._view.workers())
+
+    @property
+    def queue_depth(self) -> int:
+        return self._queue.depth
+
+
+def _tell(before: Phase | None, seen: Snapshot, decision: Decision, policy: Policy) -> None:
+    """One line a transition."""
+    node, phase = seen.node, decision.phase
+    match phase:
+        case Phase.VERIFIED if before is not None or decision.effects:
+            seconds = decision.verdict and decision.verdict.created and (seen.now - decision.verdict.created)
+            duration = f"{seconds.total_seconds():.1f}s" if seconds else None
+            label = f"{policy.label}={policy.label_value}"
+            log("Node verified", node=node.name, label=label, reason=decision.reason, duration=duration)
+        case Phase.VERIFYING if attempt := _started(decision):
+            log("Creating worker pod", node=node.name, pod=name_of(node.uid, attempt), attempt=attempt)
+        case Phase.FAILED:
+            log("Verification failed", level="warn", node=node.name, reason=decision.reason)
+        case Phase.EXHAUSTED | Phase.HELD | Phase.REMOVING:
+            log(f"Node {phase}", level="warn", node=node.name, reason=decision.reason)
+        case Phase.WAITING:
+            log("Node waits", node=node.name, reason=decision.reason)
+        case _:
+            log(f"Node {phase}", level="debug", node=node.name, reason=decision.reason)
+
+
+def _started(decision: Decision) -> int | None:
+    return next((effect.attempt for effect in decision.effects if isinstance(effect, StartWorker)), None)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,202 @@
+"""The only writer. Every effect is absolute and may be carried out twice; what is there already is success."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Protocol, assert_never
+
+import msgspec
+
+from kube_node_ready import karpenter, ledger
+from kube_node_ready.kube.client import Kube, PatchKind
+from kube_node_ready.kube.errors import AlreadyExists, LostRace, NotFound
+from kube_node_ready.kube.lease import LeaseLost
+from kube_node_ready.log import log
+from kube_node_ready.objects import Pod
+from kube_node_ready.verify import budget, patches
+from kube_node_ready.verify.model import (
+    Announce,
+    DropWorker,
+    Effect,
+    Node,
+    Policy,
+    Release,
+    Removal,
+    RemoveNode,
+    StartWorker,
+    WriteRecord,
+)
+from kube_node_ready.verify.workerpod import PodTemplate, name_of, read_worker, worker_pod
+
+COMPONENT = "kube-node-ready-controller"
+_EVENTS = "/api/v1/namespaces/default/events"
+_LONGEST_EVENT = 1024
+_REMEMBERED_EVENTS = 10_000
+_encode = msgspec.json.encode
+
+
+class Stores(Protocol):
+    """Where the answers to our own writes go, so that the next look already sees them."""
+
+    def node_written(self, answer: bytes) -> None: ...
+    def worker_written(self, answer: bytes) -> None: ...
+    def worker_dropped(self, uid: str) -> None: ...
+    def ledger_written(self, answer: bytes) -> None: ...
+
+
+class RemovalImpossible(Exception):  # noqa: N818  a state of affairs, not a fault
+    """The node must stay for now, for a reason that is not the budget's."""
+
+
+class Writer:
+    def __init__(self, kube: Kube, stores: Stores, policy: Policy, template: PodTemplate, setup: "Setup") -> None:
+        self._kube = kube
+        self._stores = stores
+        self._policy = policy
+        self._template = template
+        self._setup = setup
+        self._pods = f"/api/v1/namespaces/{template.namespace}/pods"
+        self._told: dict[str, None] = {}
+
+    async def apply(self, effect: Effect) -> None:
+        """Carry it out, while we may: who no longer holds the Lease must not write."""
+        if (left := self._setup.may_write_for()) <= 0:
+            raise LeaseLost("the Lease is no longer ours")
+        async with asyncio.timeout(left):
+            await self._apply(effect)
+
+    async def _apply(self, effect: Effect) -> None:
+        match effect:
+            case StartWorker(node, attempt):
+                await self._start_worker(node, attempt)
+            case Release(node, record):
+                body = _encode(patches.release(node, record, self._policy))
+                self._stores.node_written(await self._kube.patch(_path(node), body, PatchKind.JSON))
+            case WriteRecord(node, record):
+                body = _encode(patches.status(node, record, self._policy))
+                answer = await self._kube.patch(f"{_path(node)}/status", body, PatchKind.STRATEGIC)
+                self._stores.node_written(answer)
+            case Announce():
+                await self._announce(effect)
+            case DropWorker(name, uid):
+                with suppress(NotFound, LostRace):  # it is gone, or another one has its name
+                    await self._kube.delete(f"{self._pods}/{name}", uid=uid, grace_seconds=0)
+                self._stores.worker_dropped(uid)
+            case RemoveNode():
+                await self._remove(effect)
+            case _:
+                assert_never(effect)
+
+    async def _start_worker(self, node: Node, attempt: int) -> None:
+        body = _encode(worker_pod(node, attempt, self._template))
+        try:
+            self._stores.worker_written(await self._kube.create(self._pods, body))
+        except AlreadyExists:
+            await self._find_worker(name_of(node.uid, attempt))
+
+    async def _find_worker(self, name: str) -> None:
+        """An earlier life of us made it, and the watch has yet to show it; or someone took the labels off it."""
+        with suppress(NotFound, LostRace):
+            answer = await self._kube.get(f"{self._pods}/{name}")
+            pod = msgspec.json.decode(answer, type=Pod)
+            if _is_watched(pod):
+                self._stores.worker_written(answer)
+            else:
+                log("Worker pod was edited beyond use, deleting it", level="warn", pod=name)
+                await self._kube.delete(f"{self._pods}/{name}", uid=pod.metadata.uid, grace_seconds=0)
+                raise LostRace(409, "Edited", f"pod {name} is to be made again")
+
+    async def _announce(self, effect: Announce) -> None:
+        event = _event(effect, self._setup.now(), self._setup.identity)
+        name = event["metadata"]["name"]
+        if name in self._told:
+            return
+        with suppress(AlreadyExists):
+            await self._kube.create(_EVENTS, _encode(event))
+        self._told[name] = None
+        if len(self._told) > _REMEMBERED_EVENTS:
+            del self._told[next(iter(self._told))]
+
+    async def _remove(self, effect: RemoveNode) -> None:
+        """Look first, then write it down, then do it: whatever kills us in between, the budget is never overspent."""
+        node = effect.node
+        claim = await karpenter.find_claim(self._kube, node)
+        if self._setup.removal_dry_run:
+            raise RemovalImpossible(f"dry run: would remove {f'NodeClaim {claim.name}' if claim else 'the Node'}")
+        await self._book(effect)
+        path, uid = (claim.path, claim.uid) if claim else (_path(node), node.uid)
+        if claim:
+            log("Found NodeClaim for failed node, deleting NodeClaim instead", nodeClaim=claim.name, node=node.name)
+        with suppress(NotFound):
+            await self._kube.delete(path, uid=uid)
+        what = f"NodeClaim {claim.name}" if claim else "the Node"
+        removed = Announce(node, "Removed", f"deleted {what}: {effect.reason}", node.record.attempt, warning=True)
+        await self._announce(removed)
+
+    async def _book(self, effect: RemoveNode) -> None:
+        if budget.is_booked(effect.node, effect.ledger):
+            return
+        assert self._policy.removal
+        node, now = effect.node, self._setup.now()
+        removal = Removal(node.uid, node.name, node.pool, now)
+        removals = ledger.with_removal(effect.ledger.removals, removal, self._policy.removal.window, now)
+        body = _encode(ledger.patch(effect.ledger.version, removals))
+        self._stores.ledger_written(await self._kube.patch(self._setup.ledger_path, body, PatchKind.MERGE))
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """What a writer must be told of its surroundings."""
+
+    now: Callable[[], datetime]
+    may_write_for: Callable[[], float]
+    identity: str
+    ledger_path: str
+    removal_dry_run: bool = False
+
+
+class DryRun:
+    """A writer that only says what it would do, once."""
+
+    def __init__(self) -> None:
+        self._said: set[tuple[str, ...]] = set()
+
+    async def apply(self, effect: Effect) -> None:
+        node: Node | None = getattr(effect, "node", None)
+        attempt = getattr(effect, "attempt", "")
+        saying = (type(effect).__name__, node.name if node else getattr(effect, "name", ""), str(attempt))
+        if saying not in self._said:
+            self._said.add(saying)
+            log("Dry run: would act", effect=saying[0], on=saying[1], attempt=attempt)
+
+
+def _path(node: Node) -> str:
+    return f"/api/v1/nodes/{node.name}"
+
+
+def _is_watched(pod: Pod) -> bool:
+    labels = pod.metadata.labels or {}
+    ours = labels.get("app") == "kube-node-ready" and labels.get("component") == "worker"
+    return ours and read_worker(pod) is not None
+
+
+def _event(news: Announce, now: datetime, identity: str) -> dict[str, Any]:
+    time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"node-ready.{news.node.uid}.{news.attempt}.{news.reason.lower()}",
+            "namespace": "default",
+        },
+        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": news.node.name, "uid": news.node.uid},
+        "reason": news.reason,
+        "message": news.message[:_LONGEST_EVENT],
+        "type": "Warning" if news.warning else "Normal",
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "count": 1,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": identity,
+    }

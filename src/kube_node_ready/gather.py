@@ -1,0 +1,97 @@
+"""The caches, as decisions want to see them. Synchronous: one look is one moment, since nothing else runs meanwhile."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+
+from kube_node_ready.verify.model import Fleet, Ledger, Node, Outcome, Policy, Snapshot, Worker
+
+
+class View:
+    """What is seen of the cluster. The caches own the objects; this keeps the indexes that make a look cheap."""
+
+    def __init__(self, policy: Policy, nodes: Mapping[str, Node], slots: int) -> None:
+        self.ledger = Ledger()
+        self._policy = policy
+        self._nodes = nodes
+        self._slots = slots
+        self._names: dict[str, str] = {}
+        self._workers: defaultdict[str, dict[str, Worker]] = defaultdict(dict)
+        self._active: set[str] = set()
+        self._starting: set[str] = set()
+        self._dropped: set[str] = set()
+
+    def snapshot(self, name: str, now: datetime) -> Snapshot | None:
+        """None if there is no such node."""
+        node = self._nodes.get(name)
+        if node is None:
+            return None
+        workers = tuple(worker for worker in self._of(node.uid) if worker.uid not in self._dropped)
+        return Snapshot(now, node, workers, self.free_slots > 0, self._fleet(node))
+
+    @property
+    def free_slots(self) -> int:
+        return max(0, self._slots - len(self._active) - len(self._starting))
+
+    def unfinished(self) -> Iterator[str]:
+        """Every node that has something to prove, or a worker that should not be there."""
+        for name, node in self._nodes.items():
+            if node.uid in self._workers or self._policy.guards(node):
+                yield name
+
+    def workers(self) -> Iterator[Worker]:
+        for workers in list(self._workers.values()):
+            yield from list(workers.values())
+
+    @contextmanager
+    def starting(self, name: str) -> Iterator[None]:
+        """Keeps a slot for a worker until the cache knows it."""
+        self._starting.add(name)
+        try:
+            yield
+        finally:
+            self._starting.discard(name)
+
+    def dropped(self, uid: str) -> None:
+        """A worker we deleted is gone, though the watch has yet to say so."""
+        self._dropped.add(uid)
+
+    def node_changed(self, before: Node | None, after: Node | None) -> None:
+        if before and (after is None or after.uid != before.uid):
+            self._names.pop(before.uid, None)
+        if after:
+            self._names[after.uid] = after.name
+
+    def worker_changed(self, before: Worker | None, after: Worker | None) -> str | None:
+        """The name of the node this is about, if there is one."""
+        if before and (after is None or after.uid != before.uid):
+            self._forget(before)
+        if after:
+            self._workers[after.node_uid][after.name] = after
+            (self._active.discard if after.ended else self._active.add)(after.uid)
+        either = after or before
+        return self._names.get(either.node_uid) if either else None
+
+    def _forget(self, worker: Worker) -> None:
+        self._dropped.discard(worker.uid)
+        self._active.discard(worker.uid)
+        mine = self._workers[worker.node_uid]
+        mine.pop(worker.name, None)
+        if not mine:
+            del self._workers[worker.node_uid]
+
+    def _of(self, uid: str) -> list[Worker]:
+        return list(self._workers[uid].values()) if uid in self._workers else []
+
+    def _fleet(self, node: Node) -> Fleet:
+        """Counted only for a node that may have to go: it costs a look at every node."""
+        if not self._policy.removal or node.record.failures < self._policy.max_failures:
+            return Fleet()
+        managed = [other for other in self._nodes.values() if other.labelled or self._policy.guards(other)]
+        return Fleet(
+            managed=len(managed),
+            failing=sum(not other.labelled and other.record.outcome is Outcome.FAILED for other in managed),
+            in_pool=sum(other.pool == node.pool for other in managed),
+            ledger=self.ledger,
+        )

@@ -1,0 +1,215 @@
+"""The controller's process: from the configuration to its end.
+
+Caches fill while we wait for the Lease, so a standby takes over at once. Whoever loses the Lease ends, and with it every
+write on its way: a fresh process starts over from what the cluster shows. On SIGTERM, nodes in work are finished, the
+Lease is given back, and the next one begins.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import uuid
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kube_node_ready import __version__, settings
+from kube_node_ready.config import Config
+from kube_node_ready.controller import Applies, Controller, Scope
+from kube_node_ready.effects import DryRun, Setup, Writer
+from kube_node_ready.kube.access import access
+from kube_node_ready.kube.client import Kube
+from kube_node_ready.kube.lease import Lease, LeaseLost, Terms
+from kube_node_ready.kube.limits import Limit
+from kube_node_ready.log import log
+from kube_node_ready.metrics import Metrics
+from kube_node_ready.serve import Health, Server
+
+LOST_LEASE = 1
+_DRAIN_SECONDS = 20
+
+
+async def run(config: Config) -> int:
+    """Until SIGTERM or SIGINT (0), or until another holds the Lease (1)."""
+    policy = settings.policy(config)
+    metrics = Metrics(policy, settings.known_targets(config))
+    health = Health()
+    kubeconfig = Path(config.kubernetes.kubeconfig_path) if config.kubernetes.kubeconfig_path else None
+    reach = access(kubeconfig)
+    limit = Limit(config.kubernetes.qps, config.kubernetes.burst)
+    with _served(config, health, metrics):
+        async with Kube(reach, limit=limit, observe=metrics.called) as kube, Kube(reach, observe=metrics.called) as own:
+            scope = Scope(
+                config.worker.namespace,
+                config.reconciliation.max_concurrent_verifications,
+                config.reconciliation.workers,
+            )
+            controller = Controller(kube, policy, scope, metrics)
+            metrics.describe(controller, per_node=config.metrics.per_node)
+            election = Election(config, own, metrics)
+            health.not_ready = lambda: controller.not_synced() or election.not_ready()
+            writer = _writer(config, controller, kube, election)
+            async with _running(controller.watch(), _beat(health)):
+                return await _lead(controller, writer, election)
+
+
+class Election:
+    """The Lease, or its absence: without leader election we always lead."""
+
+    def __init__(self, config: Config, kube: Kube, metrics: Metrics) -> None:
+        self.identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+        self._metrics = metrics
+        self.lease: Lease | None = None
+        if config.leader_election.enabled and not config.dry_run:
+            terms = _terms(config, self.identity)
+            self.lease = Lease(kube, terms, on_transition=self._transition, complain=_complain)
+            metrics.lease_duration.set(terms.duration)
+
+    def may_write_for(self) -> float:
+        return self.lease.valid_for() if self.lease else float("inf")
+
+    def not_ready(self) -> str | None:
+        """A standby is ready: it knows who leads."""
+        return None if not self.lease or self.lease.holder else "nobody is known to hold the Lease"
+
+    async def win(self) -> None:
+        if self.lease:
+            log("Waiting for the Lease", identity=self.identity)
+            await self.lease.acquire()
+        self._metrics.leader.set(1)
+
+    async def hold(self) -> None:
+        if self.lease:
+            await self.lease.hold()
+        await asyncio.Event().wait()
+
+    async def resign(self) -> None:
+        self._metrics.leader.set(0)
+        if self.lease:
+            await self.lease.release()
+
+    def _transition(self, holder: str) -> None:
+        self._metrics.transitions.inc()
+        log("The Lease has a new holder", holder=holder, ours=holder == self.identity)
+
+
+async def _lead(controller: Controller, writer: Applies, election: Election) -> int:
+    stop = _on_signal()
+    winning = asyncio.create_task(election.win())
+    await _first(winning, stop.wait())
+    if stop.is_set():
+        await election.resign()
+        return 0
+    log("Controller started", version=__version__, identity=election.identity)
+    work = asyncio.create_task(controller.work(writer))
+    holding = asyncio.create_task(election.hold())
+    try:
+        await _first(work, holding, stop.wait())
+    except LeaseLost as why:
+        log("Lease lost, ending", level="error", reason=str(why))
+        return LOST_LEASE
+    finally:
+        if stop.is_set():
+            log("Stopping")
+            await controller.drain(_DRAIN_SECONDS)
+        for task in (work, holding):
+            task.cancel()
+        await asyncio.gather(work, holding, return_exceptions=True)
+        await election.resign()
+    log("Stopped")
+    return 0
+
+
+async def _first(*waits: asyncio.Task[None] | Coroutine[Any, Any, Any]) -> None:
+    """Until one of them ends; if by an error, that error. The coroutines among them are then given up."""
+    tasks = [wait if isinstance(wait, asyncio.Task) else asyncio.create_task(wait) for wait in waits]
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task, wait in zip(tasks, waits, strict=True):
+        if task is not wait:
+            task.cancel()
+    for task in done:
+        if (why := task.exception()) is not None:
+            raise _one(why)
+
+
+def _one(why: BaseException) -> BaseException:
+    """What a TaskGroup collects is one thing that went wrong, and its echoes."""
+    while isinstance(why, BaseExceptionGroup):
+        why = why.exceptions[0]
+    return why
+
+
+def _on_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+@asynccontextmanager
+async def _running(*forever: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(one) for one in forever]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _beat(health: Health) -> None:
+    while True:
+        health.beat()
+        await asyncio.sleep(5)
+
+
+@contextmanager
+def _served(config: Config, health: Health, metrics: Metrics) -> Iterator[None]:
+    registry = metrics.registry if config.metrics.enabled else None
+    ports = dict.fromkeys([config.metrics.port, config.health.port] if registry else [config.health.port])
+    servers = [Server(port, health, registry) for port in ports]
+    for server in servers:
+        server.start()
+    log("Serving /healthz, /readyz and /metrics", ports=[server.port for server in servers])
+    try:
+        yield
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def _writer(config: Config, controller: Controller, kube: Kube, election: Election) -> Applies:
+    if config.dry_run:
+        return DryRun()
+    policy, template = settings.policy(config), settings.template(config)
+    setup = Setup(
+        now=_now,
+        may_write_for=election.may_write_for,
+        identity=election.identity,
+        ledger_path=Scope(config.worker.namespace).ledger_path,
+        removal_dry_run=config.node_management.removal.dry_run,
+    )
+    return Writer(kube, controller, policy, template, setup)
+
+
+def _terms(config: Config, identity: str) -> Terms:
+    election = config.leader_election
+    return Terms(
+        election.namespace or config.worker.namespace,
+        election.id,
+        identity,
+        election.lease_duration,
+        election.renew_deadline,
+        election.retry_period,
+    )
+
+
+def _complain(trouble: str) -> None:
+    log("The Lease could not be had", level="warn", trouble=trouble)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,292 @@
+"""Every series, declared once.
+
+Counters and histograms grow as things happen. What describes the present (nodes by status, worker pods, each node's own
+series) is read from the caches when someone scrapes: it cannot drift, and a node's series go when the node goes.
+"""
+
+import time
+from collections import Counter as Tally
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from kube_node_ready.kube.client import Call
+from kube_node_ready.verify.model import (
+    Announce,
+    DropWorker,
+    Effect,
+    Node,
+    Outcome,
+    Phase,
+    Policy,
+    Release,
+    RemoveNode,
+    StartWorker,
+    State,
+    Worker,
+    WriteRecord,
+)
+from kube_node_ready.verify.report import CheckResult
+
+_PREFIX = "kube_node_ready"
+_CONTROLLER = f"{_PREFIX}_controller"
+_CHECKS = ("dns", "api", "network", "services", "payload", "clock")
+_KUBERNETES_CHECKS = {"api": "api", "services": "service_discovery"}
+_CHECK_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30)
+_RECONCILE_SECONDS = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30)
+_WORKER_SECONDS = (1, 2, 5, 10, 30, 60, 120, 300, 600)
+_QUEUE_SECONDS = (0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60)
+_CALL_SECONDS = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30)
+_ANY_OTHER = "other"
+
+
+class Present(Protocol):
+    """What can be asked about the present."""
+
+    @property
+    def nodes(self) -> Iterable[Node]: ...
+    @property
+    def workers(self) -> Iterable[Worker]: ...
+    @property
+    def phases(self) -> dict[str, Phase]: ...
+    @property
+    def queue_depth(self) -> int: ...
+
+
+class Metrics:
+    """`known_targets` are the names that may be label values: a worker's report must not make up new ones."""
+
+    def __init__(self, policy: Policy, known_targets: frozenset[str] = frozenset()) -> None:
+        self.registry = CollectorRegistry()
+        self._known_targets = known_targets
+        self._policy = policy
+        self._declare_verification()
+        self._declare_controller()
+        self._declare_nodes_written()
+        self.healthy.set(1)
+        self.start_time.set(time.time())
+        self.lease_duration.set(0)
+
+    def describe(self, present: Present, *, per_node: bool) -> None:
+        """From now on the present is exported too."""
+        self.registry.register(_PresentCollector(present, self._policy, per_node=per_node))
+
+    def decided(self, before: Phase | None, after: Phase, worker: Worker | None) -> None:
+        self.reconciliations.labels(after.value).inc()
+        if worker and after in (Phase.VERIFIED, Phase.FAILED) and before is not after:
+            self._verdict(worker, passed=after is Phase.VERIFIED)
+
+    def done(self, effect: Effect) -> None:
+        """An effect was carried out."""
+        match effect:
+            case StartWorker():
+                self.workers_created.inc()
+            case Release(node, _):
+                self._released(node)
+            case WriteRecord(_, record):
+                if record.outcome is Outcome.FAILED:
+                    self.retries.inc()
+                    if record.failures == self._policy.max_failures:
+                        self.exhausted.inc()
+            case Announce():
+                self.events.labels(effect.reason).inc()
+                if effect.reason == "RemovalBlocked":
+                    self.removals_blocked.inc()
+            case RemoveNode():
+                self.deletions.labels("success").inc()
+            case DropWorker():
+                self.workers_deleted.inc()
+
+    def called(self, call: Call) -> None:
+        self.api_requests.labels(call.verb, call.resource, str(call.status or "none")).inc()
+        if call.verb != "watch":
+            self.api_seconds.labels(call.verb).observe(call.seconds)
+
+    def _released(self, node: Node) -> None:
+        self.label_adds.labels("success").inc()
+        self.labels_applied.labels(self._policy.label).inc()
+        for taint in filter(self._policy.is_gate, node.taints):
+            self.taint_removals.labels("success").inc()
+            self.taints_removed.labels(taint.key).inc()
+
+    def _verdict(self, worker: Worker, *, passed: bool) -> None:
+        status = "success" if passed else "failed"
+        self.verifications.labels(status).inc()
+        self.attempts.labels(status).inc()
+        if passed:
+            self.workers_succeeded.inc()
+        else:
+            self.workers_failed.labels(worker.cause.value or _ANY_OTHER).inc()
+        for check in worker.report.checks if worker.report else ():
+            self._checked(check)
+
+    def _checked(self, check: CheckResult) -> None:
+        name = check.name if check.name in _CHECKS else _ANY_OTHER
+        status, seconds = "success" if check.ok else "failed", check.ms / 1000
+        self.check_seconds.labels(name).observe(seconds)
+        if not check.ok:
+            self.check_failures.labels(name).inc()
+        target = check.target if check.target in self._known_targets else _ANY_OTHER
+        if name == "dns":
+            self.dns_checks.labels(target, status).inc()
+            self.dns_seconds.labels(target).observe(seconds)
+        elif name == "network":
+            self.network_checks.labels(target, status).inc()
+            self.network_seconds.labels(target).observe(seconds)
+        elif kind := _KUBERNETES_CHECKS.get(name):
+            self.kubernetes_checks.labels(kind, status).inc()
+            self.kubernetes_seconds.labels(kind).observe(seconds)
+
+    def _declare_verification(self) -> None:
+        statuses = ("success", "failed")
+        self.verifications = self._counter("verifications", "Attempts that came to a verdict", status=statuses)
+        self.attempts = self._counter("verification_attempts", "The same, under its older name", status=statuses)
+        self.retries = self._counter("verification_retries", "Failures on record, each followed by another attempt")
+        self.exhausted = self._counter("verification_exhausted", "Nodes that failed maxRetries times in a row")
+        self.check_failures = self._counter("check_failures", "Targets that failed, by check", check=_CHECKS)
+        self.check_seconds = self._histogram(
+            "check_duration_seconds", "Time a check took on the node", _CHECK_SECONDS, check=_CHECKS
+        )
+        self.dns_checks = self._counter("dns_check", "Names asked for", domain=(), status=())
+        self.dns_seconds = self._histogram("dns_check_duration_seconds", "…", _CHECK_SECONDS, domain=())
+        self.network_checks = self._counter("network_check", "Connections tried", address=(), status=())
+        self.network_seconds = self._histogram("network_check_duration_seconds", "…", _CHECK_SECONDS, address=())
+        kinds = tuple(_KUBERNETES_CHECKS.values())
+        self.kubernetes_checks = self._counter(
+            "kubernetes_check", "Questions to the API server", check_type=kinds, status=statuses
+        )
+        self.kubernetes_seconds = self._histogram(
+            "kubernetes_check_duration_seconds", "Time they took", _CHECK_SECONDS, check_type=kinds
+        )
+
+    def _declare_controller(self) -> None:
+        self.build = Gauge(
+            f"{_PREFIX}_build_info", "Always 1", ["version", "commit_hash", "build_date"], registry=self.registry
+        )
+        self.healthy = self._gauge("controller_healthy", "1 while this process works")
+        self.start_time = self._gauge("controller_start_time_seconds", "When this process started")
+        self.leader = self._gauge("controller_leader_election_status", "1 while this process holds the Lease")
+        self.lease_duration = self._gauge("controller_leader_election_lease_duration_seconds", "As configured")
+        self.transitions = self._counter("controller_leader_election_transitions", "Times we won or lost the Lease")
+        self.reconciliations = self._counter(
+            "controller_reconciliation", "Looks at a node, by what came of it", result=tuple(Phase)
+        )
+        self.reconcile_errors = self._counter("controller_reconcile_errors", "Looks that ended in an error")
+        self.errors_by_type = self._counter(
+            "controller_reconciliation_errors", "The same, by kind of error", error_type=()
+        )
+        self.reconcile_seconds = self._histogram(
+            "controller_reconciliation_duration_seconds", "Time one look took, writes included", _RECONCILE_SECONDS
+        )
+        self.queue_seconds = self._histogram(
+            "controller_reconcile_queue_latency_seconds", "Time a node waited for its turn", _QUEUE_SECONDS
+        )
+        self.api_requests = self._counter(
+            "controller_api_requests", "Requests to the API server", verb=(), resource=(), code=()
+        )
+        self.api_seconds = self._histogram(
+            "controller_api_request_duration_seconds", "Time until they were answered", _CALL_SECONDS, verb=()
+        )
+        self.events = self._counter("controller_events", "Events written on Nodes", reason=())
+        self.complaints = self._counter("controller_watch_errors", "Watches that had to be opened again for an error")
+
+    def _declare_nodes_written(self) -> None:
+        self.workers_created = self._counter("controller_worker_pods_created", "Worker pods made")
+        self.workers_succeeded = self._counter("controller_worker_pods_succeeded", "Worker pods that passed")
+        self.workers_failed = self._counter("controller_worker_pods_failed", "Worker pods that failed", reason=())
+        self.workers_deleted = self._counter("controller_worker_pods_deleted", "Worker pods deleted")
+        self.creation_errors = self._counter(
+            "controller_worker_pod_creation_errors", "Worker pods that could not be made", error_type=()
+        )
+        self.worker_seconds = self._histogram(
+            "controller_worker_pod_duration_seconds", "From creation to verdict", _WORKER_SECONDS, result=()
+        )
+        self.taint_removals = self._counter("node_taint_removal", "Gate taints removed", status=("success",))
+        self.label_adds = self._counter("node_label_add", "Verified labels set", status=("success",))
+        self.taints_removed = self._counter("controller_taints_removed", "Gate taints removed", taint_key=())
+        self.labels_applied = self._counter("controller_labels_applied", "Labels set", label_key=())
+        self.deletions = self._counter("node_deletion", "Failed nodes removed", status=("success", "failed"))
+        self.removals_blocked = self._counter("removals_blocked", "Removals that the budget or a halt forbade")
+
+    def _counter(self, name: str, text: str, **labels: Iterable[str]) -> Counter:
+        metric = Counter(f"{_PREFIX}_{name}", text, list(labels), registry=self.registry)
+        _start_at_zero(metric, labels)
+        return metric
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...], **labels: Iterable[str]) -> Histogram:
+        metric = Histogram(f"{_PREFIX}_{name}", text, list(labels), buckets=buckets, registry=self.registry)
+        _start_at_zero(metric, labels)
+        return metric
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"{_PREFIX}_{name}", text, registry=self.registry)
+
+
+def _start_at_zero(metric: Counter | Histogram, labels: dict[str, Iterable[str]]) -> None:
+    """A series that appears with its first failure cannot be alerted on: every known one is there from the start."""
+    series: list[tuple[str, ...]] = [()]
+    for values in labels.values():
+        series = [(*known, value) for known in series for value in values]
+    for values in series:
+        if values:
+            metric.labels(*values)
+
+
+class _PresentCollector(Collector):
+    def __init__(self, present: Present, policy: Policy, *, per_node: bool) -> None:
+        self._present = present
+        self._policy = policy
+        self._per_node = per_node
+
+    def collect(self) -> Iterator[Metric]:
+        nodes = [node for node in self._present.nodes if node.labelled or self._policy.guards(node)]
+        statuses = Tally(_status(node, self._present.phases.get(node.name)) for node in nodes)
+        for status in ("unverified", "verifying", "verified", "failed"):
+            yield _one(f"{_CONTROLLER}_nodes_{status}", f"Nodes that are {status}", statuses[status])
+        yield _one(f"{_CONTROLLER}_reconcile_queue_depth", "Nodes waiting for their turn", self._present.queue_depth)
+        yield from self._workers()
+        if self._per_node:
+            yield from _each_node(nodes, self._present.phases)
+
+    def _workers(self) -> Iterator[Metric]:
+        states = Tally(worker.state for worker in self._present.workers)
+        by_status = GaugeMetricFamily(f"{_PREFIX}_worker_pods", "Worker pods there are, by status", labels=["status"])
+        words = {State.PENDING: "pending", State.RUNNING: "running", State.PASSED: "succeeded", State.FAILED: "failed"}
+        for state, word in words.items():
+            by_status.add_metric([word], states[state])
+        yield by_status
+        active = states[State.PENDING] + states[State.RUNNING]
+        yield _one(f"{_CONTROLLER}_worker_pods_active", "Worker pods that have no verdict yet", active)
+
+
+def _each_node(nodes: list[Node], phases: dict[str, Phase]) -> Iterator[Metric]:
+    status = GaugeMetricFamily(
+        f"{_PREFIX}_verification_status", "1 for the status a node has", labels=["node", "status"]
+    )
+    seconds = GaugeMetricFamily(
+        f"{_PREFIX}_verification_duration_seconds", "Time the last attempt took", labels=["node"]
+    )
+    failures = GaugeMetricFamily(f"{_CONTROLLER}_node_retry_count", "Failures in a row", labels=["node"])
+    retries = GaugeMetricFamily(f"{_PREFIX}_retry_attempts_total", "Failures in a row", labels=["node"])
+    for node in nodes:
+        status.add_metric([node.name, _status(node, phases.get(node.name))], 1)
+        if node.record.attempt:
+            seconds.add_metric([node.name], node.record.seconds)
+        failures.add_metric([node.name], node.record.failures)
+        retries.add_metric([node.name], node.record.failures)
+    yield from (status, seconds, failures, retries)
+
+
+def _status(node: Node, phase: Phase | None) -> str:
+    if node.labelled:
+        return "verified"
+    if phase is Phase.VERIFYING:
+        return "verifying"
+    return "failed" if node.record.outcome is Outcome.FAILED else "unverified"
+
+
+def _one(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, text, value=value)

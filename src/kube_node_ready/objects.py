@@ -1,0 +1,131 @@
+"""The parts of Kubernetes objects that we read, and nothing more: what is not named here is not even decoded."""
+
+from datetime import datetime
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+
+class Wire(Struct, frozen=True, rename="camel"):
+    """As the API server sends it."""
+
+
+class OwnerReference(Wire, frozen=True):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Metadata(Wire, frozen=True):
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] | UnsetType = UNSET
+    annotations: dict[str, str] | UnsetType = UNSET
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class Taint(Wire, frozen=True, omit_defaults=True):
+    key: str
+    effect: str = ""
+    value: str = ""
+
+
+class NodeSpec(Wire, frozen=True):
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeInfo(Wire, frozen=True):
+    boot_id: str = field(default="", name="bootID")
+
+
+class NodeStatus(Wire, frozen=True):
+    node_info: NodeInfo = NodeInfo()
+
+
+class Node(Wire, frozen=True):
+    metadata: Metadata
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Waiting(Wire, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class Terminated(Wire, frozen=True):
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(Wire, frozen=True):
+    waiting: Waiting | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Wire, frozen=True):
+    name: str = ""
+    state: ContainerState = ContainerState()
+
+
+class Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class Container(Wire, frozen=True):
+    name: str = ""
+    image: str = ""
+
+
+class PodSpec(Wire, frozen=True):
+    node_name: str = ""
+    containers: tuple[Container, ...] = ()
+
+
+class PodStatus(Wire, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Wire, frozen=True):
+    metadata: Metadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class ConfigMap(Wire, frozen=True):
+    metadata: Metadata
+    data: dict[str, str] | UnsetType = UNSET
+
+
+class NodeClaimStatus(Wire, frozen=True):
+    node_name: str = ""
+
+
+class NodeClaim(Wire, frozen=True):
+    metadata: Metadata
+    status: NodeClaimStatus = NodeClaimStatus()
+
+
+class NodeClaims(Wire, frozen=True):
+    items: tuple[NodeClaim, ...] = ()
+
+
+class GroupVersion(Wire, frozen=True):
+    version: str = ""
+
+
+class ApiGroup(Wire, frozen=True):
+    """What the server answers about one API group: the versions it serves, the preferred one first."""
+
+    versions: tuple[GroupVersion, ...] = ()

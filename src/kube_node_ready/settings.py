@@ -1,0 +1,84 @@
+"""The configuration, as decisions, worker pods and metrics need it."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from kube_node_ready.config import Config, Worker
+from kube_node_ready.verify.model import Gate, Policy, RemovalPolicy
+from kube_node_ready.verify.workerpod import PodTemplate
+
+
+def policy(config: Config) -> Policy:
+    reconciliation, management = config.reconciliation, config.node_management
+    return Policy(
+        gates=gates(config),
+        label=management.verified_label.key,
+        label_value=management.verified_label.value,
+        max_failures=reconciliation.max_retries,
+        exponential=reconciliation.retry_backoff == "exponential",
+        first_backoff=timedelta(seconds=reconciliation.first_backoff_seconds),
+        max_backoff=timedelta(seconds=reconciliation.max_backoff_seconds),
+        slow_retry=timedelta(seconds=reconciliation.exhausted_retry_seconds) or None,
+        deadline=timedelta(seconds=config.worker.deadline_seconds),
+        resync=timedelta(seconds=reconciliation.interval_seconds),
+        removal=_removal(config),
+    )
+
+
+def gates(config: Config) -> tuple[Gate, ...]:
+    return tuple(Gate(taint.key, taint.effect) for taint in config.node_management.taints)
+
+
+def template(config: Config) -> PodTemplate:
+    worker = config.worker
+    return PodTemplate(
+        namespace=worker.namespace,
+        image=worker.image.reference,
+        gates=gates(config),
+        command=tuple(worker.command),
+        pull_policy=worker.image.pull_policy,
+        service_account=worker.service_account_name,
+        priority_class=worker.priority_class_name,
+        pull_secrets=tuple(worker.image_pull_secrets),
+        resources=_plain(worker.resources),
+        config_map=worker.config_map_name,
+        tolerations=tuple(_plain(toleration) for toleration in worker.tolerations),
+        init_containers=tuple(_plain(container) for container in worker.init_containers),
+        volumes=tuple(worker.volumes),
+        labels=worker.pod_labels,
+        annotations=worker.pod_annotations,
+        deadline_seconds=worker.deadline_seconds,
+        settings=_for_the_worker(worker, config),
+    )
+
+
+def known_targets(config: Config) -> frozenset[str]:
+    """What the configuration itself names as targets: these may become label values of metrics."""
+    listed = [config.worker.checks.get(name, []) for name in ("dnsTestDomains", "networkTargets", "services")]
+    return frozenset(target for targets in listed if isinstance(targets, list) for target in targets)
+
+
+def _for_the_worker(worker: Worker, config: Config) -> dict[str, Any]:
+    logging = {"level": config.logging.level, "format": config.logging.format}
+    return {**worker.checks, "timeoutSeconds": worker.deadline_seconds, "logging": logging}
+
+
+def _removal(config: Config) -> RemovalPolicy | None:
+    management = config.node_management
+    if not management.delete_failed_nodes:
+        return None
+    removal = management.removal
+    return RemovalPolicy(
+        max_count=removal.max_count,
+        max_percent=removal.max_percent,
+        window=timedelta(seconds=removal.window_seconds),
+        max_failing_count=removal.max_failing_count,
+        max_failing_percent=removal.max_failing_percent,
+    )
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401  whatever JSON it is
+    """As Kubernetes wants it: camelCase, without what was left unsaid."""
+    return msgspec.to_builtins(value)

@@ -1,0 +1,60 @@
+"""May this node be removed now? If not, the numbers that say why.
+
+Two limits, and both must hold. The *window*: of a pool's nodes, no more than a count and a share may go within a span
+of time. The *crowd*: when many nodes fail at once, the cluster is broken, and replacing nodes would only spread that.
+"""
+
+import math
+
+from kube_node_ready.verify.model import Fleet, Ledger, Node, Removal, RemovalPolicy, Snapshot
+
+
+def held(seen: Snapshot, policy: RemovalPolicy) -> str | None:
+    """Why the node has to stay, or None if it may go."""
+    if seen.node.removal_paused:
+        return "removal of this node is paused by its annotation"
+    if seen.fleet.ledger.paused:
+        return "removal of all nodes is paused"
+    if seen.fleet.ledger.trouble:
+        return seen.fleet.ledger.trouble
+    return _too_many_fail(seen.fleet, policy) or _too_many_went(seen, policy)
+
+
+def is_booked(node: Node, ledger: Ledger) -> bool:
+    """Whether this very node's removal was written down already: it need not pay twice."""
+    return any(removal.uid == node.uid for removal in ledger.removals)
+
+
+def recent(seen: Snapshot, policy: RemovalPolicy) -> tuple[Removal, ...]:
+    """The removals in this node's pool that still weigh."""
+    return tuple(
+        removal
+        for removal in seen.fleet.ledger.removals
+        if removal.pool == seen.node.pool and seen.now - removal.at < policy.window
+    )
+
+
+def limit(in_pool: int, policy: RemovalPolicy) -> int:
+    """A share is rounded up, so that it does not forbid everything in a small pool."""
+    return min(policy.max_count, math.ceil(in_pool * policy.max_percent / 100))
+
+
+def _too_many_fail(fleet: Fleet, policy: RemovalPolicy) -> str | None:
+    allowed = max(policy.max_failing_count, math.floor(fleet.managed * policy.max_failing_percent / 100))
+    if fleet.failing <= allowed:
+        return None
+    return (
+        f"{fleet.failing} of {fleet.managed} nodes fail at once, more than the {allowed} that could be the nodes' own "
+        f"fault (maxFailingCount {policy.max_failing_count}, maxFailingPercent {policy.max_failing_percent:g})"
+    )
+
+
+def _too_many_went(seen: Snapshot, policy: RemovalPolicy) -> str | None:
+    gone, allowed = len(recent(seen, policy)), limit(seen.fleet.in_pool, policy)
+    if gone < allowed:
+        return None
+    pool = f"pool {seen.node.pool}" if seen.node.pool else "nodes without a pool"
+    return (
+        f"{gone} removed within {policy.window.total_seconds():g} s, and no more than {allowed} may be ({pool}: "
+        f"{seen.fleet.in_pool} nodes, maxCount {policy.max_count}, maxPercent {policy.max_percent:g})"
+    )

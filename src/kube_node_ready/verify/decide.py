@@ -1,0 +1,281 @@
+"""The state machine: a node's next step, as a function of what the cluster shows.
+
+A node with a gate taint has something to prove. A worker runs on it under a number, the attempt; the verdict of that
+attempt is recorded on the Node before the next one starts, so every life of the controller counts on from there.
+
+    waiting ──> verifying ──> verified ──(label taken off)──> verifying
+                  │   ^
+                  v   │ backoff
+                failed ──> backing-off
+                  │
+                  v too many in a row
+                exhausted ──(slowly)──> verifying
+                  │
+                  v if asked for, after one more failure, within the budget
+                removing (or held)
+
+Effects are absolute and may be carried out twice. A passed worker is dropped only when all that follows from its
+verdict is written: the pod is the note that something is left to do. A failed one stays, for its logs, until the next
+begins.
+"""
+
+import zlib
+from datetime import timedelta
+
+from kube_node_ready.verify import budget
+from kube_node_ready.verify.model import (
+    Announce,
+    Cause,
+    Decision,
+    DropWorker,
+    Effect,
+    Node,
+    Outcome,
+    Phase,
+    Policy,
+    Record,
+    Release,
+    RemoveNode,
+    Snapshot,
+    StartWorker,
+    State,
+    Worker,
+    WriteRecord,
+)
+
+_NONE = timedelta()
+_AGES = timedelta(days=36500)
+_JITTER = 0.1
+_FRESH = timedelta(minutes=1)
+"""How recent a failure must be for a node to be removed on its account."""
+
+
+def decide(seen: Snapshot, policy: Policy) -> Decision:
+    """What this node needs next, given everything we can see of it now."""
+    node = seen.node
+    if node.deleting:
+        return Decision(Phase.IGNORED, "it is being deleted")
+    if not policy.guards(node):
+        return _at_rest(seen)
+    if node.labelled and _proof_stands(node):
+        # Someone put our taint back on a node whose proof still holds.
+        return Decision(Phase.VERIFIED, "the gate came back; its proof still stands", (Release(node, node.record),))
+    if not node.registered:
+        return Decision(Phase.WAITING, "Karpenter has yet to register it", _superfluous(seen))
+    if node.record.outcome is Outcome.PASSED:
+        return _reopen(seen)
+    if worker := _undecided(seen):
+        return _judge(seen, worker, policy)
+    if node.record.failures >= policy.max_failures:
+        return _give_up(seen, policy)
+    if (wait := _backoff(node, policy) - _since_failure(seen)) > _NONE:
+        return Decision(Phase.BACKING_OFF, _failed_so_far(node), _superfluous(seen), recheck=wait)
+    return _start(seen)
+
+
+def _at_rest(seen: Snapshot) -> Decision:
+    """Nothing to prove. A worker still here may be the note that its verdict was not told to everyone."""
+    node = seen.node
+    if not (node.labelled and node.record.outcome is Outcome.PASSED):
+        return Decision(Phase.IGNORED, "it is not gated", _drop_all(seen))
+    untold = any(worker.attempt == node.record.attempt for worker in seen.workers)
+    telling = _tell(node, node.record) if untold else ()
+    return Decision(Phase.VERIFIED, "it is verified", (*telling, *_drop_all(seen)))
+
+
+def _proof_stands(node: Node) -> bool:
+    return node.record.outcome is Outcome.PASSED and node.record.boot == node.boot
+
+
+def _reopen(seen: Snapshot) -> Decision:
+    """Its proof no longer counts: the label was taken off, or the gate came back after a reboot."""
+    why = "the gate came back after a reboot" if seen.node.labelled else "its label was taken off"
+    pending = Record(seen.node.record.attempt, outcome=Outcome.PENDING, at=seen.now, since=seen.now, reason=why)
+    return Decision(Phase.VERIFYING, f"to be verified again: {why}", (WriteRecord(seen.node, pending),))
+
+
+def _undecided(seen: Snapshot) -> Worker | None:
+    """The worker whose verdict is not on record yet."""
+    fresh = [worker for worker in seen.workers if worker.attempt > seen.node.record.attempt]
+    return max(fresh, key=lambda worker: worker.attempt, default=None)
+
+
+def _superfluous(seen: Snapshot) -> tuple[Effect, ...]:
+    """Workers of recorded attempts, but for the last one that failed: its logs are of use."""
+    record = seen.node.record
+    keep = record.attempt if record.outcome is Outcome.FAILED else None
+    return tuple(
+        DropWorker(worker.name, worker.uid)
+        for worker in seen.workers
+        if worker.attempt <= record.attempt and not (worker.attempt == keep and worker.ended)
+    )
+
+
+def _start(seen: Snapshot) -> Decision:
+    node = seen.node
+    if not seen.slot_free:
+        return Decision(Phase.WAITING, "as many verifications run as may run at a time", _superfluous(seen))
+    attempt = node.record.attempt + 1
+    older = tuple(DropWorker(worker.name, worker.uid) for worker in seen.workers)
+    # The first attempt goes without saying: a burst of nodes should not cost an Event each.
+    news = (Announce(node, "Verifying", f"attempt {attempt} begins", attempt),) if attempt > 1 else ()
+    return Decision(Phase.VERIFYING, f"attempt {attempt} begins", (StartWorker(node, attempt), *news, *older))
+
+
+def _judge(seen: Snapshot, worker: Worker, policy: Policy) -> Decision:
+    if worker.state is State.PASSED and worker.node_name == seen.node.name:
+        return _pass(seen, worker)
+    if worker.state is State.PASSED:
+        return _fail(seen, worker, policy, Cause.STOPPED, f"the worker ran on {worker.node_name or 'no node'}")
+    if worker.state is State.FAILED:
+        return _fail(seen, worker, policy, worker.cause, worker.reason)
+    if (left := _time_left(seen, worker, policy)) <= _NONE:
+        waiting = f": {worker.reason}" if worker.reason else ""
+        late = f"no verdict within {policy.deadline.total_seconds():g} s{waiting}"
+        return _fail(seen, worker, policy, Cause.LATE if worker.node_name else Cause.NOT_STARTED, late)
+    doing = "is being deleted" if worker.deleting else f"is {worker.state}"
+    return Decision(Phase.VERIFYING, f"the worker of attempt {worker.attempt} {doing}", _superfluous(seen), left)
+
+
+def _time_left(seen: Snapshot, worker: Worker, policy: Policy) -> timedelta:
+    return policy.deadline - (seen.now - worker.created) if worker.created else policy.deadline
+
+
+def _pass(seen: Snapshot, worker: Worker) -> Decision:
+    checks = worker.report.by_check if worker.report else ()
+    record = Record(
+        worker.attempt,
+        outcome=Outcome.PASSED,
+        at=seen.now,
+        since=seen.now,
+        boot=seen.node.boot,
+        seconds=_seconds(seen, worker),
+        checks=checks,
+    )
+    effects: tuple[Effect, ...] = (Release(seen.node, record), *_tell(seen.node, record), *_drop_all(seen))
+    return Decision(Phase.VERIFIED, f"attempt {worker.attempt} passed", effects, verdict=worker)
+
+
+def _tell(node: Node, record: Record) -> tuple[Effect, ...]:
+    slowest = max((check.ms for check in record.checks), default=0)
+    passed = f"{len(record.checks)} checks passed, the slowest in {slowest} ms" if record.checks else "it passed"
+    return (
+        WriteRecord(node, record),
+        Announce(node, "Verified", f"attempt {record.attempt}: {passed}", record.attempt),
+    )
+
+
+def _fail(seen: Snapshot, worker: Worker, policy: Policy, cause: Cause, reason: str) -> Decision:
+    record = _failure(seen, worker.attempt, cause, reason, worker)
+    # Said before it is recorded: once it is on record, nobody comes back to say it.
+    effects: tuple[Effect, ...] = (*_announce_failure(seen.node, record, policy), WriteRecord(seen.node, record))
+    if not worker.ended:
+        effects += (DropWorker(worker.name, worker.uid),)
+    return Decision(Phase.FAILED, reason, effects, verdict=worker)
+
+
+def could_not_start(seen: Snapshot, attempt: int, policy: Policy, reason: str) -> Decision:
+    """What follows when the API server would not have the worker pod at all."""
+    record = _failure(seen, attempt, Cause.REFUSED, f"the worker pod was refused: {reason}")
+    effects: tuple[Effect, ...] = (*_announce_failure(seen.node, record, policy), WriteRecord(seen.node, record))
+    return Decision(Phase.FAILED, record.reason, effects)
+
+
+def _failure(seen: Snapshot, attempt: int, cause: Cause, reason: str, worker: Worker | None = None) -> Record:
+    """The record after one more failure."""
+    before = seen.node.record
+    return Record(
+        attempt,
+        failures=before.failures + 1,
+        outcome=Outcome.FAILED,
+        at=seen.now,
+        since=before.since if before.outcome is Outcome.FAILED else seen.now,
+        cause=cause,
+        reason=reason,
+        seconds=_seconds(seen, worker) if worker else 0,
+        checks=worker.report.by_check if worker and worker.report else (),
+    )
+
+
+def _announce_failure(node: Node, record: Record, policy: Policy) -> tuple[Announce, ...]:
+    failed = Announce(node, "VerificationFailed", told(record, policy), record.attempt, warning=True)
+    if record.failures != policy.max_failures:
+        return (failed,)
+    then = "it is tried again slowly" if policy.slow_retry else "it is not tried again"
+    exhausted = f"failed {record.failures} times in a row; {then}. Last: {record.reason}"
+    return (failed, Announce(node, "VerificationExhausted", exhausted, record.attempt, warning=True))
+
+
+def told(record: Record, policy: Policy) -> str:
+    """A record in words that a person can act on."""
+    if record.outcome is Outcome.PASSED:
+        return f"verified by attempt {record.attempt}"
+    if record.outcome is Outcome.PENDING:
+        return f"to be verified again: {record.reason}"
+    if record.failures > policy.max_failures:
+        return f"{record.reason} (failure {record.failures} in a row)"
+    return f"{record.reason} (attempt {record.failures} of {policy.max_failures})"
+
+
+def _drop_all(seen: Snapshot) -> tuple[DropWorker, ...]:
+    return tuple(DropWorker(worker.name, worker.uid) for worker in seen.workers)
+
+
+def _seconds(seen: Snapshot, worker: Worker) -> float:
+    return round((seen.now - worker.created).total_seconds(), 3) if worker.created else 0
+
+
+def _since_failure(seen: Snapshot) -> timedelta:
+    """For ever ago, if the record does not say, or says nonsense: waiting for a date in the future could take years."""
+    at = seen.node.record.at
+    return seen.now - at if at and at <= seen.now else _AGES
+
+
+def _backoff(node: Node, policy: Policy) -> timedelta:
+    """1, 2, 4, … times the first, or always the first; capped; spread a little, in a way that every look repeats."""
+    failures = node.record.failures
+    if not failures:
+        return _NONE
+    doublings = min(failures - 1, 30) if policy.exponential else 0
+    wait: timedelta = min(policy.first_backoff * 2**doublings, policy.max_backoff)
+    spread = zlib.crc32(f"{node.uid} {node.record.attempt}".encode()) / 2**32
+    return wait * (1 + _JITTER * spread)
+
+
+def _failed_so_far(node: Node) -> str:
+    times = "once" if node.record.failures == 1 else f"{node.record.failures} times in a row"
+    return f"failed {times}: {node.record.reason}"
+
+
+def _give_up(seen: Snapshot, policy: Policy) -> Decision:
+    """Removal, if that is wanted and allowed; otherwise patience, since outages end."""
+    node = seen.node
+    if policy.removal and policy.gated(node) and node.record.cause.blames_node:
+        return _remove(seen, policy)
+    return _be_patient(seen, policy, Phase.EXHAUSTED, _failed_so_far(node))
+
+
+def _be_patient(seen: Snapshot, policy: Policy, phase: Phase, reason: str, news: tuple[Effect, ...] = ()) -> Decision:
+    effects = (*news, *_superfluous(seen))
+    if policy.slow_retry is None:
+        return Decision(phase, reason, effects, policy.resync if phase is Phase.HELD else None)
+    if (wait := policy.slow_retry - _since_failure(seen)) > _NONE:
+        return Decision(phase, reason, effects, min(wait, policy.resync) if phase is Phase.HELD else wait)
+    return _start(seen)
+
+
+def _remove(seen: Snapshot, policy: Policy) -> Decision:
+    node, record = seen.node, seen.node.record
+    assert policy.removal
+    remove = RemoveNode(node, record.reason, seen.fleet.ledger)
+    if budget.is_booked(node, seen.fleet.ledger):
+        return Decision(Phase.REMOVING, "its removal is under way", (remove,), policy.resync)
+    if held := budget.held(seen, policy.removal):
+        blocked = Announce(node, "RemovalBlocked", held, record.attempt, warning=True)
+        return _be_patient(seen, policy, Phase.HELD, held, (blocked,))
+    if record.failures > policy.max_failures and _since_failure(seen) < _FRESH:
+        return Decision(Phase.REMOVING, record.reason, (remove,), policy.resync)
+    # One more look right before: what failed a while ago may have healed.
+    if (wait := _backoff(node, policy) - _since_failure(seen)) > _NONE:
+        return Decision(Phase.EXHAUSTED, f"to be checked once more before removal: {record.reason}", recheck=wait)
+    return _start(seen)

@@ -1,0 +1,54 @@
+"""A Node object, read as far as verification is concerned."""
+
+from collections.abc import Mapping
+
+from msgspec import UNSET
+
+from kube_node_ready import objects
+from kube_node_ready.verify import patches
+from kube_node_ready.verify.model import Node, Policy
+
+PAUSE_ANNOTATION = "node-ready/pause-removal"
+"""On a Node: this node is not to be removed. On the ledger: no node is."""
+
+_UNREGISTERED_TAINT = "karpenter.sh/unregistered"
+_REGISTERED_LABEL = "karpenter.sh/registered"
+_POOL_LABELS = (
+    "karpenter.sh/nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+)
+
+
+def read_node(wire: objects.Node, policy: Policy) -> Node:
+    metadata = wire.metadata
+    labels = metadata.labels or {}
+    annotations = metadata.annotations or {}
+    return Node(
+        name=metadata.name,
+        uid=metadata.uid,
+        labelled=labels.get(policy.label) == policy.label_value,
+        taints=wire.spec.taints,
+        record=patches.decode(annotations.get(patches.ANNOTATION)),
+        deleting=metadata.deletion_timestamp is not None,
+        registered=_registered(wire, labels),
+        pool=next((labels[name] for name in _POOL_LABELS if name in labels), ""),
+        claim=next((owner.name for owner in metadata.owner_references if owner.kind == "NodeClaim"), ""),
+        boot=wire.status.node_info.boot_id,
+        removal_paused=is_paused(annotations),
+        has_labels=metadata.labels is not UNSET,
+        has_annotations=metadata.annotations is not UNSET,
+    )
+
+
+def is_paused(annotations: Mapping[str, str]) -> bool:
+    """Whoever sets the annotation means it, unless it says false."""
+    return annotations.get(PAUSE_ANNOTATION, "false").lower() != "false"
+
+
+def _registered(wire: objects.Node, labels: Mapping[str, str]) -> bool:
+    if any(taint.key == _UNREGISTERED_TAINT for taint in wire.spec.taints):
+        return False
+    karpenters = _POOL_LABELS[0] in labels
+    return not karpenters or labels.get(_REGISTERED_LABEL) == "true"

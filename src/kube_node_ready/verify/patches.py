@@ -1,0 +1,90 @@
+"""Patches that fail whole if another writer came first, and never touch what is not ours.
+
+The taint list belongs to many. It is never rewritten: the patch names the positions of our taints, tests that they are
+still there, and removes them, the last first so that the positions before it stay true.
+"""
+
+from typing import Any
+
+import msgspec
+
+from kube_node_ready.verify.decide import told
+from kube_node_ready.verify.model import Node, Outcome, Policy, Record
+
+ANNOTATION = "node-ready/verification"
+CONDITION = "NodeVerified"
+JsonPatch = list[dict[str, Any]]
+
+_STATUS = {Outcome.PASSED: "True", Outcome.FAILED: "False", Outcome.PENDING: "Unknown"}
+_REASON = {Outcome.PASSED: "Verified", Outcome.FAILED: "VerificationFailed", Outcome.PENDING: "Verifying"}
+
+
+def release(node: Node, record: Record, policy: Policy) -> JsonPatch:
+    """Open the gate of exactly this node, as it was seen: taints off, label and proof on, all or nothing."""
+    ours = [at for at, taint in enumerate(node.taints) if policy.is_gate(taint)]
+    patch: JsonPatch = [_test("/metadata/uid", node.uid)]
+    for at in ours:
+        patch += [
+            _test(f"/spec/taints/{at}/key", node.taints[at].key),
+            _test(f"/spec/taints/{at}/effect", node.taints[at].effect),
+        ]
+    patch += [{"op": "remove", "path": f"/spec/taints/{at}"} for at in reversed(ours)]
+    patch += _put("labels", policy.label, policy.label_value, there=node.has_labels)
+    patch += _put("annotations", ANNOTATION, encode(record), there=node.has_annotations)
+    return patch
+
+
+def status(node: Node, record: Record, policy: Policy) -> dict[str, Any]:
+    """A strategic merge patch for nodes/status: the record and the condition that shows it to others."""
+    reason = "VerificationExhausted" if _exhausted(record, policy) else _REASON[record.outcome]
+    condition = {
+        "type": CONDITION,
+        "status": _STATUS[record.outcome],
+        "reason": reason,
+        "message": told(record, policy),
+        "lastHeartbeatTime": _time(record.at),
+        "lastTransitionTime": _time(record.since),
+    }
+    # Another node's uid makes the server refuse: a new node of the same name starts with a clean slate.
+    metadata = {"uid": node.uid, "annotations": {ANNOTATION: encode(record)}}
+    return {"metadata": metadata, "status": {"conditions": [condition]}}
+
+
+def encode(record: Record) -> str:
+    return msgspec.json.encode(record).decode()
+
+
+def decode(annotation: str | None) -> Record:
+    """The record; an empty one if there is none, or if someone has put something else in its place."""
+    if annotation is None:
+        return Record()
+    try:
+        record = msgspec.json.decode(annotation, type=Record)
+    except (msgspec.DecodeError, RecursionError):
+        return Record()
+    return record if _is_possible(record) else Record()
+
+
+def _is_possible(record: Record) -> bool:
+    times = [time for time in (record.at, record.since) if time]
+    return 0 <= record.failures <= record.attempt < 10**8 and all(time.tzinfo for time in times)
+
+
+def _exhausted(record: Record, policy: Policy) -> bool:
+    return record.outcome is Outcome.FAILED and record.failures >= policy.max_failures
+
+
+def _test(path: str, value: object) -> dict[str, Any]:
+    return {"op": "test", "path": path, "value": value}
+
+
+def _put(where: str, key: str, value: str, *, there: bool) -> JsonPatch:
+    if there:
+        escaped = key.replace("~", "~0").replace("/", "~1")
+        return [{"op": "add", "path": f"/metadata/{where}/{escaped}", "value": value}]
+    # The map must be made, and making it would overwrite one that someone made in the meantime.
+    return [_test(f"/metadata/{where}", None), {"op": "add", "path": f"/metadata/{where}", "value": {key: value}}]
+
+
+def _time(time: object) -> str | None:
+    return msgspec.to_builtins(time, str_keys=True) if time else None

@@ -1,0 +1,253 @@
+"""The worker pod: made for a node and an attempt, and read back as a verdict.
+
+Its name carries both, and a name cannot be edited; so whatever else someone changes on the pod, we know whose it is. A
+node's own name may have 253 characters, so it is in an annotation and not in the pod's name.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kube_node_ready.objects import ContainerStatus, Pod, Terminated
+from kube_node_ready.verify.model import Cause, Gate, Node, State, Worker
+from kube_node_ready.verify.report import printable, read
+
+CONTAINER = "worker"
+SELECTOR = "app=kube-node-ready,component=worker"
+IMAGE_ANNOTATION = "node-ready/worker-image"
+SETTINGS_VARIABLE = "KUBE_NODE_READY_WORKER_CONFIG"
+
+_NAME = re.compile(r"node-ready-worker-(?P<uid>[0-9a-f-]{36})-(?P<attempt>[1-9][0-9]{0,7})")
+_LONGEST_LABEL = 63
+_CONFIG_FOLDER = "/etc/kube-node-ready"
+_HOPELESS = frozenset(
+    {
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+        "CrashLoopBackOff",
+    }
+)
+"""What a container waits for that a new attempt should rather be made for."""
+
+_EXITS = {
+    1: Cause.CHECKS,
+    2: Cause.MISCONFIGURED,
+}
+
+
+class PodTemplate(Struct, frozen=True):
+    """What the configuration says about worker pods."""
+
+    namespace: str
+    image: str
+    gates: tuple[Gate, ...]
+    command: tuple[str, ...] = ("/kube-node-ready-worker",)
+    pull_policy: str = "IfNotPresent"
+    service_account: str = "kube-node-ready-worker"
+    priority_class: str = ""
+    pull_secrets: tuple[str, ...] = ()
+    resources: Mapping[str, Any] = {}
+    config_map: str = ""
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    init_containers: tuple[Mapping[str, Any], ...] = ()
+    volumes: tuple[Mapping[str, Any], ...] = ()
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    deadline_seconds: int = 300
+    settings: Mapping[str, Any] = {}
+
+
+def name_of(node_uid: str, attempt: int) -> str:
+    return f"node-ready-worker-{node_uid}-{attempt}"
+
+
+def worker_pod(node: Node, attempt: int, template: PodTemplate) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name_of(node.uid, attempt),
+            "namespace": template.namespace,
+            "labels": {**template.labels, **_labels(node, attempt)},
+            "annotations": {
+                **template.annotations,
+                "kube-node-ready/target-node": node.name,
+                IMAGE_ANNOTATION: template.image,
+            },
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}],
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "activeDeadlineSeconds": template.deadline_seconds,
+            "terminationGracePeriodSeconds": 5,
+            "enableServiceLinks": False,
+            "serviceAccountName": template.service_account,
+            "priorityClassName": template.priority_class,
+            "imagePullSecrets": [{"name": name} for name in template.pull_secrets],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _only_on(node)}},
+            "tolerations": list(_tolerations(template)),
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 1000,
+                "runAsGroup": 1000,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "initContainers": list(template.init_containers),
+            "containers": [_container(template)],
+            "volumes": [*template.volumes, *_config_volume(template)],
+        },
+    }
+
+
+def read_worker(pod: Pod) -> Worker | None:
+    """The worker as decisions see it; None if this pod is not one of ours."""
+    named = _NAME.fullmatch(pod.metadata.name)
+    if not named:
+        return None
+    state, cause, reason, message = _judge(pod)
+    return Worker(
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        node_uid=named["uid"],
+        attempt=int(named["attempt"]),
+        node_name=pod.spec.node_name,
+        created=pod.metadata.creation_timestamp,
+        deleting=pod.metadata.deletion_timestamp is not None,
+        state=state,
+        cause=cause,
+        reason=printable(reason, 500),
+        report=read(message) if message else None,
+    )
+
+
+def _labels(node: Node, attempt: int) -> dict[str, str]:
+    return {
+        "app": "kube-node-ready",
+        "component": "worker",
+        "node": _label_value(node.name),
+        "app.kubernetes.io/name": "kube-node-ready",
+        "app.kubernetes.io/component": "worker",
+        "app.kubernetes.io/managed-by": "kube-node-ready-controller",
+        "node-ready/attempt": str(attempt),
+    }
+
+
+def _label_value(name: str) -> str:
+    if len(name) <= _LONGEST_LABEL:
+        return name
+    return f"{name[:50].rstrip('.-')}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+
+
+def _only_on(node: Node) -> dict[str, Any]:
+    # Not by the hostname label, which need not be the node's name. The scheduler still looks at taints and room.
+    field = {"key": "metadata.name", "operator": "In", "values": [node.name]}
+    return {"nodeSelectorTerms": [{"matchFields": [field]}]}
+
+
+def _tolerations(template: PodTemplate) -> Iterator[Mapping[str, Any]]:
+    for gate in template.gates:
+        yield {"key": gate.key, "operator": "Exists", "effect": gate.effect}
+    yield {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}
+    yield {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}
+    yield from template.tolerations
+
+
+def _container(template: PodTemplate) -> dict[str, Any]:
+    mounts = [{"name": "worker-config", "mountPath": _CONFIG_FOLDER, "readOnly": True}] if template.config_map else []
+    settings = msgspec.json.encode(template.settings, order="sorted").decode()
+    return {
+        "name": CONTAINER,
+        "image": template.image,
+        "imagePullPolicy": template.pull_policy,
+        "command": list(template.command),
+        "env": [
+            {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+            {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+            {"name": SETTINGS_VARIABLE, "value": settings},
+        ],
+        "resources": template.resources,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": mounts,
+    }
+
+
+def _config_volume(template: PodTemplate) -> list[dict[str, Any]]:
+    return [{"name": "worker-config", "configMap": {"name": template.config_map}}] if template.config_map else []
+
+
+def _judge(pod: Pod) -> tuple[State, Cause, str, str]:
+    """State, cause, reason, and the termination message."""
+    ended = _terminated(pod)
+    message = ended.message if ended else ""
+    if pod.status.phase == "Succeeded":
+        return (*_judge_success(pod, ended), message)
+    if pod.status.phase == "Failed":
+        return (State.FAILED, *_why_failed(pod, ended), message)
+    if stuck := next(_hopeless(pod), None):
+        return State.FAILED, Cause.NOT_STARTED, stuck, ""
+    if pod.status.phase == "Running":
+        return State.RUNNING, Cause.NONE, "", ""
+    return State.PENDING, Cause.NONE, _waiting_for(pod), ""
+
+
+def _judge_success(pod: Pod, ended: Terminated | None) -> tuple[State, Cause, str]:
+    images = [container.image for container in pod.spec.containers if container.name == CONTAINER]
+    annotations = pod.metadata.annotations or {}
+    if images != [annotations.get(IMAGE_ANNOTATION)]:
+        return State.FAILED, Cause.STOPPED, "the worker pod was edited: its image is not the one it was made with"
+    if ended is None or ended.exit_code != 0:
+        return State.FAILED, Cause.STOPPED, "the pod succeeded, but its worker container did not"
+    return State.PASSED, Cause.NONE, ""
+
+
+def _why_failed(pod: Pod, ended: Terminated | None) -> tuple[Cause, str]:
+    status = pod.status
+    if status.reason:  # Evicted, DeadlineExceeded, UnexpectedAdmissionError, …: the pod's end was not the worker's own
+        cause = Cause.LATE if status.reason == "DeadlineExceeded" else Cause.STOPPED
+        return cause, f"{status.reason}: {status.message}" if status.message else status.reason
+    if failed := next(_failed_init_containers(status.init_container_statuses), None):
+        return Cause.CHECKS, failed
+    if ended is None:
+        return Cause.STOPPED, "the pod failed without a word of its worker"
+    report = read(ended.message)
+    words = report.reason if report else ""
+    exit_code = f"the worker exited with code {ended.exit_code}" + (f" ({ended.reason})" if ended.reason else "")
+    return _EXITS.get(ended.exit_code, Cause.STOPPED), words or exit_code
+
+
+def _failed_init_containers(statuses: Sequence[ContainerStatus]) -> Iterator[str]:
+    for status in statuses:
+        if (ended := status.state.terminated) and ended.exit_code:
+            said = f": {ended.message}" if ended.message else ""
+            yield f"{status.name}: exited with code {ended.exit_code}{said}"
+
+
+def _terminated(pod: Pod) -> Terminated | None:
+    return next((c.state.terminated for c in pod.status.container_statuses if c.name == CONTAINER), None)
+
+
+def _hopeless(pod: Pod) -> Iterator[str]:
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        waiting = status.state.waiting
+        if waiting and waiting.reason in _HOPELESS:
+            yield f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason
+
+
+def _waiting_for(pod: Pod) -> str:
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return f"{condition.reason}: {condition.message}"
+    reasons = (status.state.waiting.reason for status in pod.status.container_statuses if status.state.waiting)
+    return next(reasons, "")

@@ -1,0 +1,166 @@
+"""The worker: run every check once, leave a report in the termination message, and say the verdict by the exit code.
+
+Standard library only, and what a passing run does not need is imported where it is needed: this process starts on
+every new node.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from kube_node_ready import __version__, log
+from kube_node_ready.checks import access, plan, report, sources
+from kube_node_ready.checks.access import NoAccessError
+from kube_node_ready.checks.model import PASSED, Job, Result
+from kube_node_ready.checks.run import Limits, Observer, Runner
+from kube_node_ready.checks.settings import Settings, SettingsError
+
+TERMINATION_LOG = "/dev/termination-log"
+EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_UNEXPECTED = 0, 1, 2, 3, 10
+_TITLES = {
+    "dns": ("DNS check", "domain"),
+    "api": ("API check", "address"),
+    "network": ("Network check", "address"),
+    "services": ("Service check", "service"),
+    "payload": ("Payload check", "path"),
+    "clock": ("Clock check", "address"),
+}
+_HELP = f"""\
+Proves from inside a pod that this node's network works, and says so by its exit code.
+
+what it checks, all at the same time:
+  dns       the names of dnsTestDomains resolve; the API Service's name leads to the API Service
+  api       the API server's certificate is the cluster's, and it accepts our token
+  network   TCP to the API Service, to networkTargets, and to every ready endpoint of dnsService
+  services  the Services of services exist and have ready endpoints
+  payload   an answer of at least 64 KB arrives whole
+  clock     this node's clock agrees with the API server's
+
+settings, the strongest last:
+  the file that {sources.FILE_VARIABLE} names ({sources.FILE}), in YAML or JSON
+  {sources.JSON_VARIABLE}, a JSON object
+  {", ".join(sources.VARIABLES)}
+NODE_NAME is needed, POD_NAMESPACE is told in the log. The API server is found as in every pod, by
+KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and the ServiceAccount's mounted token.
+
+exit codes:
+  0   every check passed
+  1   a check failed; the termination message says which, and why
+  2   the settings are wrong
+  3   there is no way to talk to Kubernetes: no token, no certificate authority, no address
+  10  something unexpected
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    dry_run = _wants_dry_run(arguments) if arguments else False
+    code = work(os.environ, dry_run=dry_run)
+    with suppress(OSError):
+        sys.stdout.flush()
+    # A thread that is stuck in libc's resolver would keep an ordinary exit waiting.
+    os._exit(code)
+
+
+def _wants_dry_run(arguments: list[str]) -> bool:
+    import argparse  # noqa: PLC0415  in a pod there are no arguments
+
+    parser = argparse.ArgumentParser(
+        prog="kube-node-ready-worker", description=_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="the same checks and exit codes, but NODE_NAME is not needed and the report goes to the log",
+    )
+    return bool(parser.parse_args(arguments).dry_run)
+
+
+def work(environ: Mapping[str, str], *, folder: Path = access.SERVICE_ACCOUNT, dry_run: bool = False) -> int:
+    """All of it but the exit. `folder` is where the ServiceAccount is mounted."""
+    node = environ.get("NODE_NAME", "")
+    results: list[Result] = []
+    error = ""
+    try:
+        settings = sources.read(environ)
+        log.configure(settings.log_level, settings.log_format)
+        dry_run = dry_run or settings.dry_run
+        node = node or _nodes_name(dry_run=dry_run)
+        results = _check(settings, environ, folder)
+        code = EXIT_PASSED if all(result.verdict == PASSED for result in results) else EXIT_FAILED
+    except SettingsError as why:
+        code, error = EXIT_CONFIGURATION, str(why)
+    except NoAccessError as why:
+        code, error = EXIT_NO_ACCESS, str(why)
+    except Exception as why:  # noqa: BLE001  a bug must leave a report, too
+        code, error = EXIT_UNEXPECTED, f"unexpected {type(why).__name__}: {why}"
+        _log_traceback()
+    if error:
+        log.log("Worker cannot check this node", level="error", node=node, error=error, exit_code=code)
+    _leave(report.encode(node, results, error), environ, dry_run=dry_run)
+    return code
+
+
+def _nodes_name(*, dry_run: bool) -> str:
+    if dry_run:
+        return "dry-run-node"
+    raise SettingsError(["NODE_NAME is not set; the pod must set it from spec.nodeName"])
+
+
+def _check(settings: Settings, environ: Mapping[str, str], folder: Path) -> list[Result]:
+    begun = time.monotonic()
+    node, namespace = environ.get("NODE_NAME", ""), environ.get("POD_NAMESPACE", "")
+    jobs = plan.in_pod(settings, access.in_pod(environ, folder))
+    runner = Runner(Limits(settings.check_timeout_seconds, settings.timeout_seconds), _Teller())
+    log.log("Verification started", node=node, namespace=namespace, version=__version__)
+    before = signal.signal(signal.SIGTERM, lambda *_: runner.stop())
+    try:
+        results = runner.run(jobs)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    failed = list(dict.fromkeys(result.name for result in results if not result.ok))
+    duration = f"{time.monotonic() - begun:.3f}s"
+    if failed:
+        log.log("Checks failed", level="error", node=node, failed=failed, total_duration=duration)
+    else:
+        log.log("All checks passed", node=node, total_duration=duration)
+    return results
+
+
+class _Teller(Observer):
+    def begun(self, job: Job) -> None:
+        title, kind = _TITLES[job.name]
+        log.log(f"Starting {title}", level="info", **{kind: job.target})
+
+    def ended(self, result: Result, facts: Mapping[str, object]) -> None:
+        title, kind = _TITLES[result.name]
+        fields = {kind: result.target, **facts, "duration": f"{result.ms / 1000:.3f}s"}
+        if result.verdict == PASSED:
+            log.log(f"{title} passed", level="info", **fields)
+        else:
+            log.log(f"{title} failed", level="error", error=result.error, **fields)
+
+
+def _leave(words: bytes, environ: Mapping[str, str], *, dry_run: bool) -> None:
+    """The verdict is the exit code; without the report only its details are lost."""
+    if dry_run:
+        log.log("Report", report=words.decode())
+        return
+    path = environ.get("TERMINATION_LOG", "") or TERMINATION_LOG
+    try:
+        Path(path).write_bytes(words)
+    except OSError as why:
+        log.log("Report cannot be written", level="warn", path=path, error=why.strerror)
+
+
+def _log_traceback() -> None:
+    if log.enabled("debug"):
+        import traceback  # noqa: PLC0415
+
+        log.log("Traceback", level="debug", traceback=traceback.format_exc())

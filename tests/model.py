@@ -1,0 +1,226 @@
+"""A cluster in memory, for decisions: JSON objects, patches applied as the API server applies them, time that jumps.
+
+It is small enough to be believed, and the same scenarios run against a real API server, in
+tests/cluster/test_scenarios.py.
+"""
+
+import copy
+import itertools
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, assert_never
+
+import msgspec
+
+from kube_node_ready import ledger, objects
+from kube_node_ready.gather import View
+from kube_node_ready.verify import budget, patches
+from kube_node_ready.verify.decide import decide
+from kube_node_ready.verify.model import (
+    Announce,
+    Decision,
+    DropWorker,
+    Effect,
+    Gate,
+    Ledger,
+    Node,
+    Policy,
+    Release,
+    Removal,
+    RemoveNode,
+    StartWorker,
+    Worker,
+    WriteRecord,
+)
+from kube_node_ready.verify.nodes import read_node
+from kube_node_ready.verify.workerpod import IMAGE_ANNOTATION, PodTemplate, name_of, read_worker, worker_pod
+
+GATE = {"key": "node-ready/unverified", "value": "true", "effect": "NoSchedule"}
+POLICY = Policy((Gate("node-ready/unverified", "NoSchedule"),))
+START = datetime(2026, 1, 1, tzinfo=UTC)
+LABEL = "node-ready/verified"
+Json = dict[str, Any]
+
+
+class LostRace(Exception):  # noqa: N818  as in the product
+    """The patch says what is no longer so."""
+
+
+class Cluster:
+    """Nodes and worker pods. `verdict` says how a node's workers end: passes, fails, hangs, or is stuck."""
+
+    def __init__(self, policy: Policy = POLICY, slots: int = 100) -> None:
+        self.policy = policy
+        self.now = START
+        self.nodes: dict[str, Json] = {}
+        self.pods: dict[str, Json] = {}
+        self.events: dict[str, Announce] = {}
+        self.removed: list[Removal] = []
+        self.ledger = Ledger()
+        self.verdicts: dict[str, str] = {}
+        self.writes = 0
+        self._slots = slots
+        self._uids = (str(uuid.UUID(int=number)) for number in itertools.count(1))
+        self._template = PodTemplate("kube-system", "image:1", policy.gates)
+
+    # What others do.
+
+    def join(self, name: str, *, taints: Iterable[Json] = (GATE,), verdict: str = "passes", **metadata: object) -> None:
+        self.nodes[name] = {
+            "metadata": {"name": name, "uid": next(self._uids), "labels": {}, "annotations": {}, **metadata},
+            "spec": {"taints": copy.deepcopy(list(taints))},
+            "status": {"nodeInfo": {"bootID": "boot-1"}, "conditions": []},
+        }
+        self.verdicts[name] = verdict
+
+    def leave(self, name: str) -> None:
+        """The node goes, and the garbage collector takes what it owned."""
+        uid = self.nodes.pop(name)["metadata"]["uid"]
+        self.pods = {key: pod for key, pod in self.pods.items() if pod["metadata"]["ownerReferences"][0]["uid"] != uid}
+
+    def unlabel(self, name: str) -> None:
+        self.nodes[name]["metadata"]["labels"].pop(LABEL, None)
+
+    def pass_time(self, span: timedelta) -> None:
+        """Workers that were started end, a second after their creation."""
+        self.now += span
+        for pod in self.pods.values():
+            age = self.now - datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+            if pod["status"]["phase"] == "Pending" and age >= timedelta(seconds=1):
+                self._end(pod, self.verdicts.get(pod["metadata"]["annotations"]["kube-node-ready/target-node"], ""))
+
+    def _end(self, pod: Json, verdict: str) -> None:
+        target = pod["metadata"]["annotations"]["kube-node-ready/target-node"]
+        if verdict != "unschedulable":
+            pod["spec"]["nodeName"] = target
+        codes = {"passes": 0, "fails": 1, "misconfigured": 2}
+        if verdict in codes:
+            pod["status"]["phase"] = "Succeeded" if not codes[verdict] else "Failed"
+            state = {"terminated": {"exitCode": codes[verdict]}}
+            pod["status"]["containerStatuses"] = [{"name": "worker", "state": state}]
+        elif verdict == "stuck":
+            state = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+            pod["status"]["containerStatuses"] = [{"name": "worker", "state": state}]
+
+    # What the controller sees.
+
+    def node(self, name: str) -> Node:
+        return read_node(msgspec.convert(self.nodes[name], objects.Node), self.policy)
+
+    def workers(self) -> list[Worker]:
+        found = (read_worker(msgspec.convert(pod, objects.Pod)) for pod in self.pods.values())
+        return [worker for worker in found if worker]
+
+    def decide(self, name: str) -> Decision:
+        nodes = {other: self.node(other) for other in self.nodes}
+        view = View(self.policy, nodes, self._slots)
+        view.ledger = self.ledger
+        for node in nodes.values():
+            view.node_changed(None, node)
+        for worker in self.workers():
+            view.worker_changed(None, worker)
+        seen = view.snapshot(name, self.now)
+        assert seen
+        return decide(seen, self.policy)
+
+    def step(self, name: str, *, only: int | None = None) -> Decision:
+        """One look at one node. With `only`, the controller is killed after so many effects."""
+        decision = self.decide(name)
+        try:
+            for effect in decision.effects[:only]:
+                self.apply(effect)
+        except LostRace:
+            pass  # the next look decides again
+        return decision
+
+    def settle(self, seconds: float, *, stop: Callable[[], bool] = lambda: False) -> None:
+        """Let the controller work for so long, a quarter of a second at a time."""
+        end = self.now + timedelta(seconds=seconds)
+        while self.now < end and not stop():
+            for name in list(self.nodes):
+                if name in self.nodes:
+                    self.step(name)
+            self.pass_time(timedelta(seconds=0.25))
+
+    # What the controller does.
+
+    def apply(self, effect: Effect) -> None:
+        self.writes += 1
+        match effect:
+            case StartWorker(node, attempt):
+                if name_of(node.uid, attempt) not in self.pods:
+                    self._create(worker_pod(node, attempt, self._template))
+            case Release(node, record):
+                self.nodes[node.name] = _json_patched(self._find(node), patches.release(node, record, self.policy))
+            case WriteRecord(node, record):
+                self._merge(node, patches.status(node, record, self.policy))
+            case Announce():
+                self.events.setdefault(f"{effect.node.uid}.{effect.attempt}.{effect.reason}", effect)
+            case DropWorker(name, uid):
+                if name in self.pods and self.pods[name]["metadata"]["uid"] == uid:
+                    del self.pods[name]
+            case RemoveNode(node, _, known):
+                self._remove(node, known)
+            case _:
+                assert_never(effect)
+
+    def _create(self, pod: Json) -> None:
+        pod["metadata"] |= {"uid": next(self._uids), "creationTimestamp": self.now.isoformat()}
+        pod["status"] = {"phase": "Pending"}
+        assert pod["metadata"]["annotations"][IMAGE_ANNOTATION]
+        self.pods[pod["metadata"]["name"]] = pod
+
+    def _find(self, node: Node) -> Json:
+        if node.name not in self.nodes:
+            raise LostRace
+        return self.nodes[node.name]
+
+    def _merge(self, node: Node, patch: Json) -> None:
+        found = self._find(node)
+        if found["metadata"]["uid"] != patch["metadata"]["uid"]:
+            raise LostRace
+        found["metadata"]["annotations"] |= patch["metadata"]["annotations"]
+        (condition,) = patch["status"]["conditions"]
+        others = [known for known in found["status"]["conditions"] if known["type"] != condition["type"]]
+        found["status"]["conditions"] = [*others, condition]
+
+    def _remove(self, node: Node, known: Ledger) -> None:
+        assert self.policy.removal
+        if not budget.is_booked(node, known):
+            if known != self.ledger:
+                raise LostRace
+            removal = Removal(node.uid, node.name, node.pool, self.now)
+            entries = ledger.with_removal(known.removals, removal, self.policy.removal.window, self.now)
+            self.ledger = msgspec.structs.replace(known, removals=tuple(entries))
+            self.removed.append(removal)
+        self.leave(node.name)
+
+    def condition(self, name: str) -> Mapping[str, str]:
+        found = self.nodes[name]["status"]["conditions"]
+        return next((known for known in found if known["type"] == patches.CONDITION), {})
+
+
+def _json_patched(target: Json, patch: patches.JsonPatch) -> Json:
+    """All or nothing, as RFC 6902 says."""
+    result = copy.deepcopy(target)
+    for step in patch:
+        *way, last = [part.replace("~1", "/").replace("~0", "~") for part in step["path"].split("/")[1:]]
+        where: Any = result
+        for part in way:
+            where = _at(where, part)
+        if step["op"] == "test":
+            if _at(where, last) != step["value"]:
+                raise LostRace
+        elif step["op"] == "remove":
+            del where[int(last) if isinstance(where, list) else last]
+        else:
+            where[last] = step["value"]
+    return result
+
+
+def _at(where: Any, part: str) -> Any:  # noqa: ANN401  any JSON
+    try:
+        return where[int(part)] if isinstance(where, list) else where.get(part)
+    except (IndexError, ValueError):
+        raise LostRace from None

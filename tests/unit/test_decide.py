@@ -1,0 +1,312 @@
+"""The state machine, promise by promise."""
+
+from datetime import timedelta
+
+import pytest
+
+from kube_node_ready.objects import Taint
+from kube_node_ready.verify.decide import could_not_start, decide
+from kube_node_ready.verify.model import (
+    Announce,
+    Cause,
+    DropWorker,
+    Fleet,
+    Ledger,
+    Node,
+    Outcome,
+    Phase,
+    Policy,
+    Record,
+    Release,
+    Removal,
+    RemovalPolicy,
+    RemoveNode,
+    Snapshot,
+    StartWorker,
+    State,
+    Worker,
+    WriteRecord,
+)
+from kube_node_ready.verify.report import CheckResult, Report
+from tests.model import POLICY, START
+
+UID = "00000000-0000-0000-0000-000000000001"
+GATE = Taint("node-ready/unverified", "NoSchedule", "true")
+REMOVING = Policy(POLICY.gates, removal=RemovalPolicy())
+SECOND = timedelta(seconds=1)
+
+
+def a_node(*, gated: bool = True, **facts: object) -> Node:
+    defaults = {"name": "a", "uid": UID, "boot": "boot-1", "taints": (GATE,) if gated else ()}
+    return Node(**(defaults | facts))  # type: ignore[arg-type]
+
+
+def a_worker(attempt: int = 1, state: State = State.PASSED, **facts: object) -> Worker:
+    defaults = {"name": f"worker-{attempt}", "uid": f"pod-{attempt}", "node_uid": UID, "node_name": "a"}
+    return Worker(attempt=attempt, state=state, created=START, **(defaults | facts))  # type: ignore[arg-type]
+
+
+def failed(failures: int, **facts: object) -> Record:
+    defaults = {
+        "attempt": failures,
+        "failures": failures,
+        "outcome": Outcome.FAILED,
+        "at": START,
+        "cause": Cause.CHECKS,
+    }
+    return Record(**(defaults | facts))  # type: ignore[arg-type]
+
+
+def passed(attempt: int = 1, **facts: object) -> Record:
+    return Record(attempt, outcome=Outcome.PASSED, at=START, since=START, boot="boot-1", **facts)  # type: ignore[arg-type]
+
+
+def seen(node: Node, *workers: Worker, after: timedelta = SECOND, **facts: object) -> Snapshot:
+    return Snapshot(START + after, node, workers, **facts)  # type: ignore[arg-type]
+
+
+def kinds(effects: tuple[object, ...]) -> list[type]:
+    return [type(effect) for effect in effects]
+
+
+def test_a_gated_node_gets_a_worker() -> None:
+    decision = decide(seen(a_node()), POLICY)
+    assert decision.phase is Phase.VERIFYING
+    assert decision.effects == (StartWorker(a_node(), 1),)
+
+
+def test_a_node_that_was_never_gated_is_none_of_our_business() -> None:
+    assert decide(seen(a_node(gated=False)), POLICY).phase is Phase.IGNORED
+
+
+def test_without_gates_every_unlabelled_node_is_verified() -> None:
+    everyone = Policy(())
+    assert decide(seen(a_node(gated=False)), everyone).phase is Phase.VERIFYING
+    assert decide(seen(a_node(gated=False, labelled=True)), everyone).phase is Phase.IGNORED
+
+
+def test_a_node_being_deleted_is_left_alone() -> None:
+    decision = decide(seen(a_node(deleting=True), a_worker()), POLICY)
+    assert decision.phase is Phase.IGNORED
+    assert not decision.effects
+
+
+def test_karpenter_registers_a_node_before_we_touch_it() -> None:
+    decision = decide(seen(a_node(registered=False)), POLICY)
+    assert decision.phase is Phase.WAITING
+    assert not decision.effects
+
+
+def test_a_passed_worker_opens_the_gate_and_is_dropped_last() -> None:
+    decision = decide(seen(a_node(), a_worker()), POLICY)
+    assert decision.phase is Phase.VERIFIED
+    assert kinds(decision.effects) == [Release, WriteRecord, Announce, DropWorker]
+
+
+def test_a_worker_that_ran_elsewhere_proves_nothing() -> None:
+    decision = decide(seen(a_node(), a_worker(node_name="b")), POLICY)
+    assert decision.phase is Phase.FAILED
+    assert Release not in kinds(decision.effects)
+
+
+def test_a_worker_whose_verdict_is_on_record_opens_nothing() -> None:
+    decision = decide(seen(a_node(record=failed(1)), a_worker(1)), POLICY)
+    assert Release not in kinds(decision.effects)
+
+
+def test_a_failure_is_told_before_it_is_recorded_and_its_pod_stays_for_its_logs() -> None:
+    report = Report((CheckResult("dns", ok=False, ms=10003, target="google.com", error="timed out after 10 s"),))
+    broken = a_worker(1, State.FAILED, cause=Cause.CHECKS, reason=report.reason, report=report)
+    decision = decide(seen(a_node(), broken), POLICY)
+    assert decision.phase is Phase.FAILED
+    assert kinds(decision.effects) == [Announce, WriteRecord]
+    told, written = decision.effects
+    assert isinstance(told, Announce)
+    assert told.message == "dns: google.com: timed out after 10 s (attempt 1 of 5)"
+    assert isinstance(written, WriteRecord)
+    assert (written.record.attempt, written.record.failures) == (1, 1)
+    assert written.record.checks == (CheckResult("dns", ok=False, ms=10003),)
+
+
+@pytest.mark.parametrize(
+    ("failures", "wait"), [(1, 1), (2, 2), (3, 4), (4, 8)], ids=["first", "second", "third", "fourth"]
+)
+def test_the_wait_doubles_with_every_failure(failures: int, wait: int) -> None:
+    node = a_node(record=failed(failures))
+    waiting = decide(seen(node, after=timedelta(seconds=wait * 0.99)), POLICY)
+    assert waiting.phase is Phase.BACKING_OFF
+    assert waiting.recheck
+    assert waiting.recheck <= timedelta(seconds=wait * 0.12)
+    over = decide(seen(node, after=timedelta(seconds=wait * 1.1)), POLICY)
+    assert over.phase is Phase.VERIFYING
+    assert StartWorker(node, failures + 1) in over.effects
+
+
+def test_a_linear_wait_stays_the_same_and_a_long_one_is_capped() -> None:
+    linear = Policy(POLICY.gates, exponential=False, first_backoff=5 * SECOND)
+    assert decide(seen(a_node(record=failed(4)), after=5.6 * SECOND), linear).phase is Phase.VERIFYING
+    capped = Policy(POLICY.gates, max_backoff=3 * SECOND)
+    assert decide(seen(a_node(record=failed(4)), after=3.4 * SECOND), capped).phase is Phase.VERIFYING
+
+
+def test_the_next_attempt_takes_the_failed_pod_away() -> None:
+    decision = decide(seen(a_node(record=failed(1)), a_worker(1, State.FAILED), after=2 * SECOND), POLICY)
+    assert kinds(decision.effects) == [StartWorker, Announce, DropWorker]
+
+
+def test_a_worker_without_a_verdict_in_time_has_failed_and_goes() -> None:
+    hung = a_worker(1, State.RUNNING)
+    assert decide(seen(a_node(), hung), POLICY).recheck == POLICY.deadline - SECOND
+    decision = decide(seen(a_node(), hung, after=POLICY.deadline), POLICY)
+    assert decision.phase is Phase.FAILED
+    assert kinds(decision.effects) == [Announce, WriteRecord, DropWorker]
+    assert "no verdict within 300 s" in decision.reason
+
+
+def test_when_no_slot_is_free_the_node_waits() -> None:
+    decision = decide(seen(a_node(), slot_free=False), POLICY)
+    assert decision.phase is Phase.WAITING
+    assert not decision.effects
+
+
+def test_a_gate_that_comes_back_is_opened_again_by_the_proof_on_record() -> None:
+    decision = decide(seen(a_node(labelled=True, record=passed())), POLICY)
+    assert decision.effects == (Release(a_node(labelled=True, record=passed()), passed()),)
+
+
+def test_a_gate_that_comes_back_after_a_reboot_needs_a_new_proof() -> None:
+    decision = decide(seen(a_node(labelled=True, record=passed(), boot="boot-2")), POLICY)
+    assert decision.phase is Phase.VERIFYING
+    assert kinds(decision.effects) == [WriteRecord]
+
+
+def test_a_label_set_by_hand_opens_no_gate() -> None:
+    decision = decide(seen(a_node(labelled=True)), POLICY)
+    assert kinds(decision.effects) == [StartWorker]
+
+
+@pytest.mark.parametrize("gated", [True, False])
+def test_taking_the_label_off_asks_for_a_new_proof_taint_or_no_taint(*, gated: bool) -> None:
+    verified = a_node(gated=gated, record=passed(3))
+    reopened = decide(seen(verified), POLICY)
+    (write,) = reopened.effects
+    assert isinstance(write, WriteRecord)
+    assert write.record.outcome is Outcome.PENDING
+    again = decide(seen(a_node(gated=gated, record=write.record)), POLICY)
+    assert StartWorker(a_node(gated=gated, record=write.record), 4) in again.effects
+
+
+def test_a_verified_node_with_a_worker_left_is_told_again_and_the_worker_dropped() -> None:
+    decision = decide(seen(a_node(gated=False, labelled=True, record=passed()), a_worker()), POLICY)
+    assert decision.phase is Phase.VERIFIED
+    assert kinds(decision.effects) == [WriteRecord, Announce, DropWorker]
+
+
+def test_a_verified_node_needs_nothing() -> None:
+    decision = decide(seen(a_node(gated=False, labelled=True, record=passed())), POLICY)
+    assert decision.phase is Phase.VERIFIED
+    assert not decision.effects
+
+
+def test_a_refused_worker_is_a_failed_attempt_with_that_reason() -> None:
+    decision = could_not_start(seen(a_node()), 1, POLICY, "denied by policy")
+    assert decision.phase is Phase.FAILED
+    assert decision.reason == "the worker pod was refused: denied by policy"
+    written = decision.effects[-1]
+    assert isinstance(written, WriteRecord)
+    assert written.record.cause is Cause.REFUSED
+
+
+def test_the_last_allowed_failure_says_so() -> None:
+    broken = a_worker(5, State.FAILED, cause=Cause.CHECKS, reason="dns: broken")
+    decision = decide(seen(a_node(record=failed(4)), broken), POLICY)
+    reasons = [effect.reason for effect in decision.effects if isinstance(effect, Announce)]
+    assert reasons == ["VerificationFailed", "VerificationExhausted"]
+
+
+def test_an_exhausted_node_is_tried_again_slowly() -> None:
+    node = a_node(record=failed(5))
+    resting = decide(seen(node, after=timedelta(minutes=4)), POLICY)
+    assert (resting.phase, resting.recheck) == (Phase.EXHAUSTED, timedelta(minutes=1))
+    assert StartWorker(node, 6) in decide(seen(node, after=timedelta(minutes=5)), POLICY).effects
+
+
+def test_an_exhausted_node_is_never_tried_again_if_so_configured() -> None:
+    never = Policy(POLICY.gates, slow_retry=None)
+    decision = decide(seen(a_node(record=failed(5)), after=timedelta(days=9)), never)
+    assert (decision.phase, decision.recheck) == (Phase.EXHAUSTED, None)
+
+
+def test_a_record_from_the_future_does_not_make_a_node_wait_for_it() -> None:
+    node = a_node(record=failed(1, at=START + timedelta(days=9)))
+    assert decide(seen(node), POLICY).phase is Phase.VERIFYING
+
+
+class TestRemoval:
+    def fleet(self, **facts: object) -> Fleet:
+        return Fleet(**({"managed": 100, "failing": 1, "in_pool": 10} | facts))  # type: ignore[arg-type]
+
+    def test_is_never_decided_unless_asked_for(self) -> None:
+        decision = decide(seen(a_node(record=failed(9)), fleet=self.fleet()), POLICY)
+        assert RemoveNode not in kinds(decision.effects)
+
+    def test_takes_one_more_failure_right_before(self) -> None:
+        node = a_node(record=failed(5))
+        checked_once_more = decide(seen(node, fleet=self.fleet(), after=20 * SECOND), REMOVING)
+        assert StartWorker(node, 6) in checked_once_more.effects
+        gone = decide(seen(a_node(record=failed(6)), fleet=self.fleet()), REMOVING)
+        assert gone.phase is Phase.REMOVING
+        assert kinds(gone.effects) == [RemoveNode]
+
+    def test_does_not_act_on_a_failure_of_long_ago(self) -> None:
+        node = a_node(record=failed(6))
+        decision = decide(seen(node, fleet=self.fleet(), after=timedelta(minutes=2)), REMOVING)
+        assert kinds(decision.effects) == [StartWorker, Announce]
+
+    def test_is_held_when_many_nodes_fail_at_once(self) -> None:
+        decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(failing=30)), REMOVING)
+        assert decision.phase is Phase.HELD
+        assert "30 of 100 nodes fail at once, more than the 20" in decision.reason
+        assert kinds(decision.effects) == [Announce]
+
+    def test_is_held_when_the_pool_has_lost_enough_nodes(self) -> None:
+        before = Ledger((Removal("other", "b", "", START),))
+        decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(ledger=before)), REMOVING)
+        assert decision.phase is Phase.HELD
+        assert "1 removed within 3600 s, and no more than 1 may be" in decision.reason
+
+    def test_is_free_again_when_the_window_has_passed_or_the_loss_was_another_pools(self) -> None:
+        long_ago = Ledger((Removal("other", "b", "", START - timedelta(hours=2)),))
+        elsewhere = Ledger((Removal("other", "b", "gpu", START),))
+        for before in (long_ago, elsewhere):
+            decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(ledger=before)), REMOVING)
+            assert decision.phase is Phase.REMOVING
+
+    def test_a_small_pool_may_lose_one_node(self) -> None:
+        decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(managed=3, in_pool=3)), REMOVING)
+        assert decision.phase is Phase.REMOVING
+
+    def test_what_is_written_down_is_done_again_without_paying_twice(self) -> None:
+        booked = Ledger((Removal(UID, "a", "", START),))
+        decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(ledger=booked)), REMOVING)
+        assert kinds(decision.effects) == [RemoveNode]
+
+    @pytest.mark.parametrize("pause", ["node", "all", "trouble"])
+    def test_is_held_by_whoever_says_halt(self, pause: str) -> None:
+        node = a_node(record=failed(6), removal_paused=pause == "node")
+        book = Ledger(paused=pause == "all", trouble="it is garbled" if pause == "trouble" else "")
+        assert decide(seen(node, fleet=self.fleet(ledger=book)), REMOVING).phase is Phase.HELD
+
+    @pytest.mark.parametrize("cause", [Cause.REFUSED, Cause.MISCONFIGURED, Cause.NOT_STARTED, Cause.STOPPED])
+    def test_does_not_blame_the_node_for_what_a_new_one_would_suffer_too(self, cause: Cause) -> None:
+        decision = decide(seen(a_node(record=failed(6, cause=cause)), fleet=self.fleet()), REMOVING)
+        assert decision.phase is Phase.EXHAUSTED
+
+    def test_spares_a_node_that_someone_opened_by_hand(self) -> None:
+        decision = decide(seen(a_node(gated=False, record=failed(6)), fleet=self.fleet()), REMOVING)
+        assert RemoveNode not in kinds(decision.effects)
+
+    def test_goes_on_trying_while_held(self) -> None:
+        node = a_node(record=failed(6))
+        decision = decide(seen(node, fleet=self.fleet(failing=30), after=timedelta(minutes=6)), REMOVING)
+        assert StartWorker(node, 7) in decision.effects
