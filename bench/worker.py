@@ -41,10 +41,10 @@ subjects: [{kind: ServiceAccount, name: default, namespace: default}]
 """
 # The mounted ServiceAccount's place is the same in every pod, so the command has no option for it.
 _COMMAND = """\
-import os, pathlib, sys
+import os, sys
 from kube_node_ready import worker
-code = worker.work(os.environ, folder=pathlib.Path(sys.argv[1]))
-sys.stdout.write(pathlib.Path("/proc/self/status").read_text())
+code = worker.work(os.environ, folder=sys.argv[1])
+sys.stdout.write(open("/proc/self/status").read())
 sys.stdout.flush()
 os._exit(code)
 """

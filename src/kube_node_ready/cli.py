@@ -1,18 +1,85 @@
-"""argv -> role. The roles arrive one by one; for now the command can only say which version it is."""
+"""argv -> configuration -> role. The worker has an entry of its own, since it must not import what is imported here."""
 
 import argparse
+import asyncio
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
 
 from kube_node_ready import __version__
 
+EXIT_CONFIGURATION = 2
+EXIT_NO_ACCESS = 3
+EXIT_UNEXPECTED = 10
+_CONFIG = "/etc/kube-node-ready/config.yaml"
 
-def main(argv: Sequence[str] | None = None) -> None:
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """`kube-node-ready`: for people at a terminal."""
     parser = argparse.ArgumentParser(
         prog="kube-node-ready",
         description="Keeps workloads off a new Kubernetes node until the node has proved that its network works.",
+        epilog="The controller is kube-node-ready-controller; what it runs on each node is kube-node-ready-worker.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    parser.parse_args(argv)
-    parser.print_help(sys.stderr)
-    sys.exit(2)
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    check = verbs.add_parser("check", help="run the checks on this machine, here and now", add_help=False)
+    check.set_defaults(run=_check)
+    known, rest = parser.parse_known_args(argv)
+    sys.exit(known.run(rest))
+
+
+def controller(argv: Sequence[str] | None = None) -> NoReturn:
+    """`kube-node-ready-controller`."""
+    from kube_node_ready import config  # noqa: PLC0415  `--version` need not wait for it
+
+    parser = argparse.ArgumentParser(
+        prog="kube-node-ready-controller",
+        description="Watches for gated nodes, runs a worker on each, and opens the gate of those that prove themselves.",
+        epilog="Exit codes: 0 stopped by a signal, 1 lost the Lease, 2 bad configuration, 3 no way to Kubernetes.",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        type=Path,
+        help=f"the configuration ({_CONFIG}, if it is there); docs/configuration.md",
+    )
+    config.add_flags(parser)
+    arguments = parser.parse_args(argv)
+    file = arguments.config or (Path(_CONFIG) if Path(_CONFIG).exists() else None)
+    try:
+        loaded = config.load(file, os.environ, config.flags_of(arguments))
+    except config.ConfigError as why:
+        _end(EXIT_CONFIGURATION, str(why))
+    sys.exit(_control(loaded))
+
+
+def _control(config: object) -> int:
+    from kube_node_ready import lifecycle, log  # noqa: PLC0415
+    from kube_node_ready.config import Config  # noqa: PLC0415
+    from kube_node_ready.kube.errors import AccessError  # noqa: PLC0415
+
+    assert isinstance(config, Config)
+    log.configure(config.logging.level, config.logging.format)
+    for note in config.notes:
+        log.log("Configuration", level="warn", note=note)
+    try:
+        return asyncio.run(lifecycle.run(config))
+    except AccessError as why:
+        _end(EXIT_NO_ACCESS, str(why))
+    except OSError as why:
+        _end(EXIT_UNEXPECTED, f"{why.strerror or why}")
+
+
+def _check(argv: Sequence[str]) -> int:
+    from kube_node_ready.checks import table  # noqa: PLC0415
+
+    return table.main(argv)
+
+
+def _end(code: int, sentence: str) -> NoReturn:
+    print(f"kube-node-ready: {sentence}", file=sys.stderr)
+    sys.exit(code)

@@ -1,15 +1,15 @@
 """caches -> queue -> gather -> decide -> observe -> apply.
 
-Every event, of whatever kind, ends as a node's name in the queue; nobody asks which event it was. What matters is on the
-server: this object can be thrown away at any moment.
+Every event, of whatever kind, ends as a node's name in the queue; nobody asks which event it was. What matters is on
+the server: this object can be thrown away at any moment.
 """
 
 import asyncio
 import time
 from collections.abc import Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -17,7 +17,7 @@ from kube_node_ready import ledger, objects
 from kube_node_ready.effects import RemovalImpossible
 from kube_node_ready.gather import View
 from kube_node_ready.karpenter import LookUpFailed
-from kube_node_ready.kube.cache import Cache
+from kube_node_ready.kube.cache import Cache, Kind
 from kube_node_ready.kube.client import Kube
 from kube_node_ready.kube.errors import AlreadyExists, KubeError, LostRace, NotFound, Refused
 from kube_node_ready.kube.queue import Queue
@@ -66,38 +66,17 @@ class Controller:
         self._policy = policy
         self._scope = scope
         self._metrics = metrics
-        self._nodes: Cache[Node] = Cache(
-            kube,
-            "/api/v1/nodes",
-            wire=objects.Node,
-            keep=lambda wire: read_node(wire, policy),
-            changed=self._node_changed,
-            complain=self._complain,
-        )
-        self._pods: Cache[Worker] = Cache(
-            kube,
-            f"/api/v1/namespaces/{scope.namespace}/pods",
-            wire=objects.Pod,
-            keep=read_worker,
-            changed=self._worker_changed,
-            complain=self._complain,
-            params={"labelSelector": SELECTOR},
-        )
-        self._book: Cache[Ledger] = Cache(
-            kube,
-            f"/api/v1/namespaces/{scope.namespace}/configmaps",
-            wire=objects.ConfigMap,
-            keep=ledger.read,
-            changed=self._ledger_changed,
-            complain=self._complain,
-            params={"fieldSelector": f"metadata.name={LEDGER}"},
-        )
+        self._nodes = Cache(kube, _nodes(policy), self._node_changed, self._complain)
+        self._pods = Cache(kube, _workers(scope), self._worker_changed, self._complain)
+        self._book = Cache(kube, _ledger(scope), self._ledger_changed, self._complain)
         self._view = View(policy, self._nodes.objects, scope.slots)
         self._queue = Queue(observe=metrics.queue_seconds.observe)
         self._without_slot: dict[str, None] = {}
         self._last_complaint = 0.0
         self._draining = False
         self._in_work = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self.phases: dict[str, Phase] = {}
 
     async def watch(self) -> None:
@@ -118,12 +97,11 @@ class Controller:
     async def drain(self, seconds: float) -> None:
         """Take up nothing new; wait until what is in work is done, but not for ever."""
         self._draining = True
-        deadline = time.monotonic() + seconds
-        while self._in_work and time.monotonic() < deadline:
-            await asyncio.sleep(0.05)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), seconds)
 
     @property
-    def _caches(self) -> tuple[Cache[Node] | Cache[Worker] | Cache[Ledger], ...]:
+    def _caches(self) -> tuple[Cache[Any, Any], ...]:
         return (self._nodes, self._pods, self._book) if self._policy.removal else (self._nodes, self._pods)
 
     def not_synced(self) -> str | None:
@@ -173,6 +151,7 @@ class Controller:
             if self._draining:
                 return
             self._in_work += 1
+            self._idle.clear()
             begun = time.monotonic()
             try:
                 recheck = await self.reconcile(name, writer)
@@ -189,6 +168,8 @@ class Controller:
                     self._queue.add(name, after=recheck.total_seconds())
             finally:
                 self._in_work -= 1
+                if not self._in_work:
+                    self._idle.set()
                 self._queue.done(name)
                 self._metrics.reconcile_seconds.observe(time.monotonic() - begun)
 
@@ -213,7 +194,7 @@ class Controller:
     def _observe(self, seen: Snapshot, decision: Decision) -> None:
         name = seen.node.name
         before, self.phases[name] = self.phases.get(name), decision.phase
-        self._metrics.decided(before, decision.phase, decision.verdict)
+        self._metrics.decided(before, seen, decision)
         if decision.phase is Phase.WAITING and not seen.slot_free:
             self._without_slot[name] = None
         if before is not decision.phase:
@@ -266,7 +247,26 @@ class Controller:
 
     @property
     def queue_depth(self) -> int:
-        return self._queue.depth
+        return len(self._queue)
+
+
+def _nodes(policy: Policy) -> Kind[objects.Node, Node]:
+    # All of them, whole: a gate that comes back on a verified node must be seen, and no selector can ask for taints.
+    return Kind("/api/v1/nodes", objects.Node, lambda wire: read_node(wire, policy), _name)
+
+
+def _workers(scope: Scope) -> Kind[objects.Pod, Worker | None]:
+    path = f"/api/v1/namespaces/{scope.namespace}/pods"
+    return Kind(path, objects.Pod, read_worker, _name, {"labelSelector": SELECTOR})
+
+
+def _ledger(scope: Scope) -> Kind[objects.ConfigMap, Ledger]:
+    path = scope.ledger_path.rpartition("/")[0]
+    return Kind(path, objects.ConfigMap, ledger.read, _name, {"fieldSelector": f"metadata.name={LEDGER}"})
+
+
+def _name(wire: objects.Node | objects.Pod | objects.ConfigMap) -> str:
+    return wire.metadata.name
 
 
 def _tell(before: Phase | None, seen: Snapshot, decision: Decision, policy: Policy) -> None:

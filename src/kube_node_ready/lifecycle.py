@@ -1,8 +1,8 @@
 """The controller's process: from the configuration to its end.
 
-Caches fill while we wait for the Lease, so a standby takes over at once. Whoever loses the Lease ends, and with it every
-write on its way: a fresh process starts over from what the cluster shows. On SIGTERM, nodes in work are finished, the
-Lease is given back, and the next one begins.
+Caches fill while we wait for the Lease, so a standby takes over at once. Whoever loses the Lease ends, and with it
+every write on its way: a fresh process starts over from what the cluster shows. On SIGTERM, nodes in work are finished,
+the Lease is given back, and the next one begins.
 """
 
 import asyncio
@@ -198,12 +198,12 @@ def _writer(config: Config, controller: Controller, kube: Kube, election: Electi
 def _terms(config: Config, identity: str) -> Terms:
     election = config.leader_election
     return Terms(
-        election.namespace or config.worker.namespace,
+        election.namespace,
         election.id,
         identity,
-        election.lease_duration,
-        election.renew_deadline,
-        election.retry_period,
+        election.lease_duration.total_seconds(),
+        election.renew_deadline.total_seconds(),
+        election.retry_period.total_seconds(),
     )
 
 

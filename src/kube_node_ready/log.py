@@ -3,12 +3,17 @@
 Standard library only and cheap to import, since the worker starts with it on every new node.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import sys
 import threading
 import time
-from typing import TextIO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
 
 LEVELS = ("debug", "info", "warn", "error")
 FORMATS = ("json", "console")

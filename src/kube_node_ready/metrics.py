@@ -13,9 +13,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from kube_node_ready import __version__
 from kube_node_ready.kube.client import Call
 from kube_node_ready.verify.model import (
     Announce,
+    Decision,
     DropWorker,
     Effect,
     Node,
@@ -24,6 +26,7 @@ from kube_node_ready.verify.model import (
     Policy,
     Release,
     RemoveNode,
+    Snapshot,
     StartWorker,
     State,
     Worker,
@@ -68,16 +71,17 @@ class Metrics:
         self._declare_nodes_written()
         self.healthy.set(1)
         self.start_time.set(time.time())
-        self.lease_duration.set(0)
+        self.build.labels(__version__, "", "").set(1)
 
     def describe(self, present: Present, *, per_node: bool) -> None:
         """From now on the present is exported too."""
         self.registry.register(_PresentCollector(present, self._policy, per_node=per_node))
 
-    def decided(self, before: Phase | None, after: Phase, worker: Worker | None) -> None:
-        self.reconciliations.labels(after.value).inc()
-        if worker and after in (Phase.VERIFIED, Phase.FAILED) and before is not after:
-            self._verdict(worker, passed=after is Phase.VERIFIED)
+    def decided(self, before: Phase | None, seen: Snapshot, decision: Decision) -> None:
+        """A decision is made again when its effects lost a race; its verdict counts once."""
+        self.reconciliations.labels(decision.phase.value).inc()
+        if decision.verdict and before is not decision.phase:
+            self._verdict(seen, decision.verdict, passed=decision.phase is Phase.VERIFIED)
 
     def done(self, effect: Effect) -> None:
         """An effect was carried out."""
@@ -112,8 +116,10 @@ class Metrics:
             self.taint_removals.labels("success").inc()
             self.taints_removed.labels(taint.key).inc()
 
-    def _verdict(self, worker: Worker, *, passed: bool) -> None:
+    def _verdict(self, seen: Snapshot, worker: Worker, *, passed: bool) -> None:
         status = "success" if passed else "failed"
+        if worker.created:
+            self.worker_seconds.labels(status).observe((seen.now - worker.created).total_seconds())
         self.verifications.labels(status).inc()
         self.attempts.labels(status).inc()
         if passed:
@@ -202,7 +208,10 @@ class Metrics:
             "controller_worker_pod_creation_errors", "Worker pods that could not be made", error_type=()
         )
         self.worker_seconds = self._histogram(
-            "controller_worker_pod_duration_seconds", "From creation to verdict", _WORKER_SECONDS, result=()
+            "controller_worker_pod_duration_seconds",
+            "From creation to verdict",
+            _WORKER_SECONDS,
+            result=("success", "failed"),
         )
         self.taint_removals = self._counter("node_taint_removal", "Gate taints removed", status=("success",))
         self.label_adds = self._counter("node_label_add", "Verified labels set", status=("success",))

@@ -1,6 +1,7 @@
-"""/healthz, /readyz and /metrics, on threads of their own: a probe must not wait for a burst of nodes to be worked off."""
+"""/healthz, /readyz and /metrics, on threads of their own: a probe must not wait for a burst of nodes to be done."""
 
 import http
+import sys
 import threading
 import time
 from collections.abc import Callable  # noqa: TC003  as everywhere else
@@ -9,6 +10,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from kube_node_ready.log import log
 
 STALLED_SECONDS = 60
 
@@ -52,8 +55,11 @@ class Server:
 class _QuietServer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  the base class's
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002  the base class's
         """Who hangs up before the answer does not concern us."""
+        why = sys.exception()
+        if not isinstance(why, OSError):
+            log("Answering a probe failed", level="error", error=repr(why))
 
 
 def _handler(health: Health, registry: CollectorRegistry | None) -> type[BaseHTTPRequestHandler]:

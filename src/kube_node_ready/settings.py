@@ -3,9 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-import msgspec
-
-from kube_node_ready.config import Config, Worker
+from kube_node_ready.config import Config, manifest
 from kube_node_ready.verify.model import Gate, Policy, RemovalPolicy
 from kube_node_ready.verify.workerpod import PodTemplate
 
@@ -21,7 +19,7 @@ def policy(config: Config) -> Policy:
         first_backoff=timedelta(seconds=reconciliation.first_backoff_seconds),
         max_backoff=timedelta(seconds=reconciliation.max_backoff_seconds),
         slow_retry=timedelta(seconds=reconciliation.exhausted_retry_seconds) or None,
-        deadline=timedelta(seconds=config.worker.deadline_seconds),
+        deadline=timedelta(seconds=config.worker.timeout_seconds),
         resync=timedelta(seconds=reconciliation.interval_seconds),
         removal=_removal(config),
     )
@@ -42,15 +40,15 @@ def template(config: Config) -> PodTemplate:
         service_account=worker.service_account_name,
         priority_class=worker.priority_class_name,
         pull_secrets=tuple(worker.image_pull_secrets),
-        resources=_plain(worker.resources),
+        resources=manifest(worker.resources),
         config_map=worker.config_map_name,
-        tolerations=tuple(_plain(toleration) for toleration in worker.tolerations),
-        init_containers=tuple(_plain(container) for container in worker.init_containers),
+        tolerations=tuple(manifest(toleration) for toleration in worker.tolerations),
+        init_containers=tuple(manifest(container) for container in worker.init_containers),
         volumes=tuple(worker.volumes),
         labels=worker.pod_labels,
         annotations=worker.pod_annotations,
-        deadline_seconds=worker.deadline_seconds,
-        settings=_for_the_worker(worker, config),
+        deadline_seconds=worker.timeout_seconds,
+        settings=_for_the_worker(config),
     )
 
 
@@ -60,9 +58,10 @@ def known_targets(config: Config) -> frozenset[str]:
     return frozenset(target for targets in listed if isinstance(targets, list) for target in targets)
 
 
-def _for_the_worker(worker: Worker, config: Config) -> dict[str, Any]:
+def _for_the_worker(config: Config) -> dict[str, Any]:
+    worker = config.worker
     logging = {"level": config.logging.level, "format": config.logging.format}
-    return {**worker.checks, "timeoutSeconds": worker.deadline_seconds, "logging": logging}
+    return {**worker.checks, "timeoutSeconds": worker.timeout_seconds, "logging": logging}
 
 
 def _removal(config: Config) -> RemovalPolicy | None:
@@ -77,8 +76,3 @@ def _removal(config: Config) -> RemovalPolicy | None:
         max_failing_count=removal.max_failing_count,
         max_failing_percent=removal.max_failing_percent,
     )
-
-
-def _plain(value: object) -> Any:  # noqa: ANN401  whatever JSON it is
-    """As Kubernetes wants it: camelCase, without what was left unsaid."""
-    return msgspec.to_builtins(value)

@@ -4,21 +4,25 @@ Standard library only, and what a passing run does not need is imported where it
 every new node.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import NoReturn
 
 from kube_node_ready import __version__, log
-from kube_node_ready.checks import access, plan, report, sources
+from kube_node_ready.checks import access, files, plan, report, sources
 from kube_node_ready.checks.access import NoAccessError
 from kube_node_ready.checks.model import PASSED, Job, Result
 from kube_node_ready.checks.run import Limits, Observer, Runner
 from kube_node_ready.checks.settings import Settings, SettingsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import NoReturn
 
 TERMINATION_LOG = "/dev/termination-log"
 EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_UNEXPECTED = 0, 1, 2, 3, 10
@@ -82,7 +86,9 @@ def _wants_dry_run(arguments: list[str]) -> bool:
     return bool(parser.parse_args(arguments).dry_run)
 
 
-def work(environ: Mapping[str, str], *, folder: Path = access.SERVICE_ACCOUNT, dry_run: bool = False) -> int:
+def work(
+    environ: Mapping[str, str], *, folder: str | os.PathLike[str] = access.SERVICE_ACCOUNT, dry_run: bool = False
+) -> int:
     """All of it but the exit. `folder` is where the ServiceAccount is mounted."""
     node = environ.get("NODE_NAME", "")
     results: list[Result] = []
@@ -113,7 +119,7 @@ def _nodes_name(*, dry_run: bool) -> str:
     raise SettingsError(["NODE_NAME is not set; the pod must set it from spec.nodeName"])
 
 
-def _check(settings: Settings, environ: Mapping[str, str], folder: Path) -> list[Result]:
+def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.PathLike[str]) -> list[Result]:
     begun = time.monotonic()
     node, namespace = environ.get("NODE_NAME", ""), environ.get("POD_NAMESPACE", "")
     jobs = plan.in_pod(settings, access.in_pod(environ, folder))
@@ -154,7 +160,7 @@ def _leave(words: bytes, environ: Mapping[str, str], *, dry_run: bool) -> None:
         return
     path = environ.get("TERMINATION_LOG", "") or TERMINATION_LOG
     try:
-        Path(path).write_bytes(words)
+        files.write(path, words)
     except OSError as why:
         log.log("Report cannot be written", level="warn", path=path, error=why.strerror)
 

@@ -1,29 +1,35 @@
 """How to talk to the API server, and talking to it."""
 
+from __future__ import annotations
+
 import json
-import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
 
-from kube_node_ready.checks import wire
+from kube_node_ready.checks import files, wire
 from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError
+from kube_node_ready.checks.record import Record
 from kube_node_ready.checks.wire import Answer, Conversation
 
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    import socket
+    from collections.abc import Callable, Mapping
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 OK, UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 200, 401, 403, 404
 _LONGEST_REASON = 300
-
-T = TypeVar("T")
 
 
 class NoAccessError(Exception):
     """There is no way to talk to Kubernetes from here, and why."""
 
 
-class Access(NamedTuple):
+class Access(Record):
     host: str
     port: int
     context: ssl.SSLContext
@@ -50,69 +56,61 @@ class Access(NamedTuple):
         return Conversation(self.connect(deadline), self.target, headers)
 
 
-class Shared(Generic[T]):
-    """A look-up that several checks need: the first of them does it, the others wait, and all share what came of it."""
+def shared(look: Callable[[Deadline], T]) -> Callable[[Deadline], T]:
+    """A look-up that several checks need: the first of them does it, the others wait, and all get what came of it."""
+    lock = threading.Lock()
+    found: list[T] = []
+    failure: list[CheckFailedError] = []
 
-    def __init__(self, look: Callable[[Deadline], T]) -> None:
-        self._look = look
-        self._lock = threading.Lock()
-        self._found: T | None = None
-        self._failure: CheckFailedError | None = None
-
-    def get(self, deadline: Deadline) -> T:
-        if not self._lock.acquire(timeout=deadline.left()):
+    def get(deadline: Deadline) -> T:
+        if not lock.acquire(timeout=deadline.left()):
             raise TimeoutError
         try:
-            if self._failure is None and self._found is None:
-                self._found = self._try(deadline)
-            if self._failure:
-                raise self._failure
-            assert self._found is not None
-            return self._found
+            if not found and not failure:
+                try:
+                    found.append(look(deadline))
+                except CheckFailedError as why:
+                    failure.append(why)
+                except TimeoutError:
+                    failure.append(CheckFailedError(f"timed out after {deadline}"))
+            if failure:
+                raise failure[0]
+            return found[0]
         finally:
-            self._lock.release()
+            lock.release()
 
-    def _try(self, deadline: Deadline) -> T | None:
-        try:
-            return self._look(deadline)
-        except CheckFailedError as why:
-            self._failure = why
-        except TimeoutError:
-            self._failure = CheckFailedError(f"timed out after {deadline}")
-        return None
+    return get
 
 
-def in_pod(environ: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:
+def in_pod(environ: Mapping[str, str], folder: str | os.PathLike[str] = SERVICE_ACCOUNT) -> Access:
     host = environ.get("KUBERNETES_SERVICE_HOST", "")
     if not host:
         raise NoAccessError("KUBERNETES_SERVICE_HOST is not set; the kubelet sets it in every pod, and this is none")
     port = environ.get("KUBERNETES_SERVICE_PORT", "") or "443"
     if not port.isdecimal() or not 0 < int(port) < 65_536:  # noqa: PLR2004  as ports go
         raise NoAccessError(f"KUBERNETES_SERVICE_PORT is {port!r}, and must be a port such as 443")
-    token = _text_of(folder / "token")
-    _text_of(folder / "ca.crt")
-    return Access(host.strip("[]"), int(port), trusting(folder / "ca.crt"), token)
+    token, authority = _text_of(f"{folder}/token"), _text_of(f"{folder}/ca.crt")
+    return Access(host.strip("[]"), int(port), trusting(authority, f"{folder}/ca.crt"), token)
 
 
-def _text_of(file: Path) -> str:
+def _text_of(path: str) -> str:
     needs = "the pod needs a ServiceAccount whose token is mounted"
     try:
-        text = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as why:
-        reason = why.strerror if isinstance(why, OSError) else "it is not text"
-        raise NoAccessError(f"{file} cannot be read: {reason}; {needs}") from why
+        text = files.read(path).strip()
+    except OSError as why:
+        raise NoAccessError(f"{path} cannot be read: {why.strerror}; {needs}") from why
     if not text:
-        raise NoAccessError(f"{file} is empty; {needs}")
+        raise NoAccessError(f"{path} is empty; {needs}")
     return text
 
 
-def trusting(authority: Path | None = None, *, text: str | None = None) -> ssl.SSLContext:
+def trusting(authority: str, where: str) -> ssl.SSLContext:
     """A context that trusts one authority and no other; to load the system's is dear, and would be wrong."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        context.load_verify_locations(cafile=authority, cadata=text)
+        context.load_verify_locations(cadata=authority)
     except (ssl.SSLError, ValueError) as why:
-        raise NoAccessError(f"{authority or 'the certificate authority'} holds no certificate in PEM format") from why
+        raise NoAccessError(f"{where} holds no certificate in PEM format") from why
     return context
 
 

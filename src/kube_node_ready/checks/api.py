@@ -3,32 +3,35 @@
 import datetime as dt
 import re
 import time
+from collections.abc import Callable
 
 from kube_node_ready.checks import access
-from kube_node_ready.checks.access import Access, Shared
+from kube_node_ready.checks.access import Access
 from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError, Proof
 from kube_node_ready.checks.settings import PAYLOAD_BYTES
 from kube_node_ready.checks.wire import MTU_HINT, Answer, NoAnswerError, UnreachableError
 
 # Refused to anonymous callers, open to everyone authenticated, and tiny.
 _PATH = "/api"
+Greeting = Callable[[Deadline], Answer]
+
 _DATE = re.compile(r"[A-Z][a-z]{2}, (\d\d) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT")
 _DATE_SECONDS = 1.0  # The header has no fractions.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def greeting(api: Access) -> Shared[Answer]:
+def greeting(api: Access) -> Greeting:
     """What the API server answers us: who asks first asks for all."""
 
     def look(deadline: Deadline) -> Answer:
         with api.converse(deadline) as conversation:
             return conversation.get(api.path + _PATH, deadline)
 
-    return Shared(look)
+    return access.shared(look)
 
 
-def authenticates(hello: Shared[Answer], deadline: Deadline) -> Proof:
-    answer = hello.get(deadline)
+def authenticates(hello: Greeting, deadline: Deadline) -> Proof:
+    answer = hello(deadline)
     if answer.status == access.UNAUTHORIZED:
         raise CheckFailedError("the API server does not accept our credentials (401)")
     if answer.status == access.FORBIDDEN:
@@ -60,9 +63,9 @@ def sends_large_answers(api: Access, path: str, deadline: Deadline) -> Proof:
     return Proof({"bytes": len(answer.body)})
 
 
-def tells_our_time(hello: Shared[Answer], limit: float, deadline: Deadline) -> Proof:
+def tells_our_time(hello: Greeting, limit: float, deadline: Deadline) -> Proof:
     try:
-        answer = hello.get(deadline)
+        answer = hello(deadline)
     except (CheckFailedError, TimeoutError) as why:
         raise NotJudgedError(f"the API server cannot be asked for its time: {str(why) or 'timed out'}") from why
     theirs = _seconds(answer.headers.get("date", ""))

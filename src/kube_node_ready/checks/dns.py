@@ -2,14 +2,13 @@
 
 import contextlib
 import socket
-from pathlib import Path
 
-from kube_node_ready.checks import dnsquery, wire
+from kube_node_ready.checks import dnsquery, files, wire
 from kube_node_ready.checks.dnsquery import Question
 from kube_node_ready.checks.model import CheckFailedError, Deadline, Proof, SkippedError
 from kube_node_ready.checks.settings import is_api_service
 
-_RESOLV_CONF = Path("/etc/resolv.conf")
+_RESOLV_CONF = "/etc/resolv.conf"
 
 
 def resolves(name: str, api_host: str) -> Proof:
@@ -56,8 +55,8 @@ def leads_to(api_host: str, addresses: list[str]) -> None:
 
 
 def _resolvers() -> str:
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        lines = (line.split() for line in _RESOLV_CONF.read_text().splitlines())
+    with contextlib.suppress(OSError):
+        lines = (line.split() for line in files.read(_RESOLV_CONF).splitlines())
         if found := [words[1] for words in lines if len(words) > 1 and words[0] == "nameserver"]:
             return ", ".join(found)
     return f"no server: {_RESOLV_CONF} names none"

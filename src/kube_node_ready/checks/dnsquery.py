@@ -5,10 +5,10 @@ import socket
 import struct
 import time
 from contextlib import suppress
-from typing import NamedTuple
 
 from kube_node_ready.checks import wire
 from kube_node_ready.checks.model import CheckFailedError, Deadline
+from kube_node_ready.checks.record import Record
 
 PORT = 53
 A, AAAA = 1, 28
@@ -30,12 +30,12 @@ class MalformedError(ValueError):
     """These bytes are no answer to our question."""
 
 
-class Question(NamedTuple):
+class Question(Record):
     name: str
     kind: int = A
 
 
-class Reply(NamedTuple):
+class Reply(Record):
     code: int
     truncated: bool
     addresses: tuple[str, ...]

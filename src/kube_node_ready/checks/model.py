@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+
+from kube_node_ready.checks.record import Record
 
 CHECKS = ("dns", "api", "network", "services", "payload", "clock")
 
@@ -51,7 +52,7 @@ class Deadline:
         return f"{self.seconds:.3g} s"
 
 
-class Job(NamedTuple):
+class Job(Record):
     """`prove` returns when the fact holds, and raises otherwise; time and reporting are the runner's."""
 
     name: str
@@ -59,14 +60,14 @@ class Job(NamedTuple):
     prove: "Callable[[Deadline], Proof]"
 
 
-class Proof(NamedTuple):
+class Proof(Record):
     """What was seen, for the log; and, when that was only a list of things to prove, a job for each of them."""
 
     facts: Mapping[str, object] = {}
     more: tuple[Job, ...] = ()
 
 
-class Result(NamedTuple):
+class Result(Record):
     name: str
     target: str
     verdict: str

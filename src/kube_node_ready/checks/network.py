@@ -3,10 +3,9 @@
 import ssl
 
 from kube_node_ready.checks import dnsquery, wire
-from kube_node_ready.checks.access import Shared
 from kube_node_ready.checks.dnsquery import Question
 from kube_node_ready.checks.model import CheckFailedError, Deadline, Job, NotJudgedError, Proof
-from kube_node_ready.checks.services import Endpoint, Endpoints
+from kube_node_ready.checks.services import Endpoint, Lookup
 from kube_node_ready.checks.settings import Url
 
 _LOWEST_SUCCESS, _LOWEST_ERROR = 200, 400
@@ -35,10 +34,10 @@ def answers(url: Url, deadline: Deadline) -> Proof:
     return Proof({"status": status})
 
 
-def each_dns_server(endpoints: Shared[Endpoints], service: str, cluster_name: str, deadline: Deadline) -> Proof:
+def each_dns_server(endpoints: Lookup, service: str, cluster_name: str, deadline: Deadline) -> Proof:
     """A job for each, since the Service's round robin would hide a dead one."""
     try:
-        found = endpoints.get(deadline)
+        found = endpoints(deadline)
     except (CheckFailedError, TimeoutError) as why:
         cause = str(why).removeprefix("not judged: ") or "timed out"
         raise NotJudgedError(f"the endpoints of {service} are not known: {cause}") from why

@@ -5,9 +5,9 @@ from functools import partial
 
 from kube_node_ready.checks import api, dns, network, services, wire
 from kube_node_ready.checks import settings as reading
-from kube_node_ready.checks.access import Access, Shared
+from kube_node_ready.checks.access import Access
 from kube_node_ready.checks.model import Deadline, Job, Proof, SkippedError
-from kube_node_ready.checks.services import Endpoints
+from kube_node_ready.checks.services import Lookup
 from kube_node_ready.checks.settings import Settings
 
 
@@ -86,12 +86,12 @@ def _configured(settings: Settings) -> list[Job]:
     return jobs
 
 
-def _lookups(settings: Settings, access: Access) -> dict[str, Shared[Endpoints]]:
+def _lookups(settings: Settings, access: Access) -> dict[str, Lookup]:
     wanted = dict.fromkeys((*settings.services, settings.dns_service))
     return {service: services.endpoints_of(access, service) for service in wanted if service}
 
 
-def _services(settings: Settings, endpoints: dict[str, Shared[Endpoints]]) -> list[Job]:
+def _services(settings: Settings, endpoints: dict[str, Lookup]) -> list[Job]:
     return [
         Job("services", service, partial(services.has_ready_endpoints, endpoints[service]))
         for service in settings.services

@@ -9,7 +9,6 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from kube_node_ready.checks.model import (
     FAILED,
@@ -24,12 +23,13 @@ from kube_node_ready.checks.model import (
     SkippedError,
     causes_first,
 )
+from kube_node_ready.checks.record import Record
 
 # Checks know better than we do what they waited for, so theirs is the first word.
 _GRACE_SECONDS = 0.5
 
 
-class Limits(NamedTuple):
+class Limits(Record):
     check_seconds: float
     all_seconds: float
 
@@ -42,7 +42,7 @@ class Observer:
     def ended(self, result: Result, facts: Mapping[str, object]) -> None: ...
 
 
-class _Outcome(NamedTuple):
+class _Outcome(Record):
     number: int
     verdict: str
     error: str = ""
@@ -50,7 +50,7 @@ class _Outcome(NamedTuple):
     more: tuple[Job, ...] = ()
 
 
-class _Running(NamedTuple):
+class _Running(Record):
     job: Job
     begun: float
     deadline: Deadline

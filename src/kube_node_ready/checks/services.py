@@ -1,26 +1,27 @@
 """Services exist and have somebody behind them, as their EndpointSlices say."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 from kube_node_ready.checks import access
-from kube_node_ready.checks.access import Access, Shared
+from kube_node_ready.checks.access import Access
 from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError, Proof
+from kube_node_ready.checks.record import Record
 from kube_node_ready.checks.wire import Conversation, NoAnswerError, UnreachableError
 
 _ADDRESS_TYPES = ("IPv4", "IPv6")
 
 
-class Endpoint(NamedTuple):
+class Endpoint(Record):
     address: str
     udp: tuple[int, ...]
     tcp: tuple[int, ...]
 
 
 Endpoints = tuple[Endpoint, ...]
+Lookup = Callable[[Deadline], Endpoints]
 
 
-def endpoints_of(api: Access, service: str) -> Shared[Endpoints]:
+def endpoints_of(api: Access, service: str) -> Lookup:
     """The ready endpoints of a Service that exists."""
 
     def look(deadline: Deadline) -> Endpoints:
@@ -30,7 +31,7 @@ def endpoints_of(api: Access, service: str) -> Shared[Endpoints]:
         except (UnreachableError, NoAnswerError) as why:
             raise NotJudgedError(f"the API server cannot be asked: {why}") from why
 
-    return Shared(look)
+    return access.shared(look)
 
 
 def _look(conversation: Conversation, prefix: str, service: str, deadline: Deadline) -> Endpoints:
@@ -78,8 +79,8 @@ def _port(port: dict[str, object]) -> int:
     return int(str(port["port"]))
 
 
-def has_ready_endpoints(endpoints: Shared[Endpoints], deadline: Deadline) -> Proof:
-    found = endpoints.get(deadline)
+def has_ready_endpoints(endpoints: Lookup, deadline: Deadline) -> Proof:
+    found = endpoints(deadline)
     if not found:
         raise CheckFailedError("the Service exists, but none of its endpoints is ready")
     return Proof({"endpoints": len(found)})

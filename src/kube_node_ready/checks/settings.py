@@ -5,10 +5,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
 
 from kube_node_ready import log
 from kube_node_ready.checks import wire
+from kube_node_ready.checks.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 DNS_NAME = "kubernetes.default.svc.cluster.local"
 PAYLOAD_BYTES = 64 * 1024
@@ -36,7 +40,7 @@ class SettingsError(ValueError):
         super().__init__("; ".join(self.mistakes))
 
 
-class Settings(NamedTuple):
+class Settings(Record):
     dns_test_domains: tuple[str, ...] = (DNS_NAME,)
     cluster_dns_ip: str = ""
     check_timeout_seconds: float = 10
@@ -59,7 +63,7 @@ class Settings(NamedTuple):
         return next(full, DNS_NAME)
 
 
-class Url(NamedTuple):
+class Url(Record):
     scheme: str
     host: str
     port: int

@@ -1,10 +1,10 @@
 """Where the worker's settings come from, weakest first: a file, one JSON variable, single variables."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
-from kube_node_ready.checks import settings
+from kube_node_ready.checks import files, settings
 from kube_node_ready.checks.settings import Settings, SettingsError
 
 FILE = "/etc/kube-node-ready/worker-config.yaml"
@@ -27,8 +27,8 @@ def read(environ: Mapping[str, str]) -> Settings:
 
 def _sources(environ: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, object]]]:
     path = environ.get(FILE_VARIABLE, "")
-    if path or Path(FILE).exists():
-        yield path or FILE, from_file(Path(path or FILE))
+    if path or os.access(FILE, os.F_OK):
+        yield path or FILE, from_file(path or FILE)
     if text := environ.get(JSON_VARIABLE, ""):
         try:
             yield JSON_VARIABLE, _mapping(json.loads(text), JSON_VARIABLE)
@@ -40,22 +40,20 @@ def _sources(environ: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, obj
             yield variable, {key: {inner[0]: value} if inner else value}
 
 
-def from_file(path: Path) -> Mapping[str, object]:
+def from_file(path: str) -> Mapping[str, object]:
     """JSON is YAML too, and much cheaper to read."""
     try:
-        text = path.read_text()
+        text = files.read(path)
     except OSError as why:
         raise SettingsError([f"{path} cannot be read: {why.strerror}"]) from why
-    except UnicodeDecodeError as why:
-        raise SettingsError([f"{path} is not text in UTF-8"]) from why
     try:
         found = json.loads(text)
     except ValueError:
         found = _yaml(text, path)
-    return _mapping(found, str(path))
+    return _mapping(found, path)
 
 
-def _yaml(text: str, path: Path) -> object:
+def _yaml(text: str, path: str) -> object:
     try:
         import yaml  # noqa: PLC0415  as dear as all checks together
     except ImportError as why:

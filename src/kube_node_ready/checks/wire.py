@@ -4,14 +4,20 @@
 so that a server that trickles is never late.
 """
 
+from __future__ import annotations
+
 import socket
 import ssl
 import time
 from contextlib import suppress
-from types import TracebackType
-from typing import NamedTuple, Self
 
 from kube_node_ready.checks.model import CheckFailedError, Deadline
+from kube_node_ready.checks.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
 
 MTU_HINT = "large packets may be lost on the way (MTU)"
 _LARGEST_HEAD = 64 * 1024
@@ -32,7 +38,7 @@ class NoAnswerError(CheckFailedError):
         self.received = received
 
 
-class Answer(NamedTuple):
+class Answer(Record):
     status: int
     headers: dict[str, str]
     body: bytes

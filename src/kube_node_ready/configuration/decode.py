@@ -27,14 +27,15 @@ class Decoder:
             self._complain(node, path, "a mapping")
             return base if base is not None else UNUSABLE
         known = fields(kind)
-        for key in node.entries.keys() - known.keys():
-            names = known.keys() | self._elsewhere.get(path, frozenset())
-            self._mistakes.append(Mistake(within(path, key), nearest(key, names, path), node.entries[key].where))
+        names = known.keys() | self._elsewhere.get(path, frozenset())
+        for key, odd in node.entries.items():
+            if key not in known:
+                self._mistakes.append(Mistake(within(path, key), nearest(key, names, path), odd.where))
         values = {
             field.name: self._field(field, node, within(path, field.key), getattr(base, field.name, field.default))
             for field in known.values()
         }
-        return UNUSABLE if UNUSABLE in values.values() else kind(**values)
+        return UNUSABLE if any(value is UNUSABLE for value in values.values()) else kind(**values)
 
     def _field(self, field: Field, table: Table, path: str, default: Any) -> Any:  # noqa: ANN401  a field of any type
         node = table.entries.get(field.key)
@@ -54,8 +55,8 @@ class Decoder:
         match kind.type:
             case inspect.VarTupleType(item):
                 return self._items(kind_of(item), node, path)
-            case inspect.DictType(key, value):
-                return self._mapping(kind_of(key), kind_of(value), node, path)
+            case inspect.DictType(key, item):
+                return self._mapping(kind_of(key), kind_of(item), node, path)
             case inspect.AnyType():
                 return plain(node)
         if not isinstance(node, Scalar):
@@ -93,7 +94,7 @@ class Decoder:
                 self._complain(item, at, value_kind.must)
             else:
                 values[key] = self._value(value_kind, item, at, NODEFAULT)
-        return values
+        return {key: value for key, value in values.items() if value is not UNUSABLE}
 
     def _complain(self, node: Node, path: str, must: str) -> None:
         self._mistakes.append(Mistake(path, f"is {_described(node)}, and must be {must}", node.where))

@@ -4,7 +4,7 @@ So `tag: 1.10` stays 1.10, `value: yes` is the text "yes" where a text is wanted
 number may be quoted. Repeated keys, tags, endless aliases and documents beyond any honest size are mistakes.
 """
 
-from collections.abc import Iterator
+import re
 from pathlib import Path
 
 import yaml
@@ -51,7 +51,9 @@ def read(file: Path, mistakes: list[Mistake]) -> Table:
     except OSError as why:
         raise ConfigError([Mistake("", f"the file {file} cannot be read: {why.strerror}")]) from why
     if len(content) > _MOST_BYTES:
-        raise ConfigError([Mistake("", f"the file {file} has more than {_MOST_BYTES // 1024} KiB: not a configuration")])
+        raise ConfigError(
+            [Mistake("", f"the file {file} has more than {_MOST_BYTES // 1024} KiB: not a configuration")]
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as why:
@@ -92,7 +94,7 @@ class _Composer:
     """Composes from events, because PyYAML's own composer expands recursion and forgets repeated keys."""
 
     def __init__(self, text: str, name: str, mistakes: list[Mistake]) -> None:
-        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.SafeLoader)
+        self._events = yaml.parse(text, Loader=yaml.SafeLoader)
         self._name = name
         self._mistakes = mistakes
         self._anchors: dict[str, tuple[Node, int] | None] = {}
@@ -116,6 +118,7 @@ class _Composer:
         self._count(event, 1)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, depth)
+        assert isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)
         if event.tag not in (None, "!", _TEXT_TAG):
             raise self._refused(event, f"the tag {shown(event.tag)} is not understood here; leave it out")
         before = self._values
@@ -126,11 +129,12 @@ class _Composer:
             self._anchors[event.anchor] = node, self._values - before
         return node
 
-    def _content(self, event: yaml.Event, path: str, depth: int) -> Node:
+    def _content(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, path: str, depth: int) -> Node:
         if isinstance(event, yaml.SequenceStartEvent):
             return self._series(event, path, depth)
         if isinstance(event, yaml.MappingStartEvent):
             return self._table(event, path, depth)
+        assert isinstance(event, yaml.ScalarEvent)
         if any("\ud800" <= character <= "\udfff" for character in event.value):
             raise self._refused(event, "half of a surrogate pair is not a character")
         return Scalar(event.value, self._where(event), quoted=event.style is not None or event.tag is not None)
@@ -166,7 +170,8 @@ class _Composer:
             raise self._refused(event, "a key must be a plain word")
         return key.text
 
-    def _alias(self, event: yaml.Event, depth: int) -> Node:
+    def _alias(self, event: yaml.AliasEvent, depth: int) -> Node:
+        assert event.anchor
         known = self._anchors.get(event.anchor)
         if known is None:
             reason = "contains itself" if event.anchor in self._anchors else "was never defined"
@@ -180,12 +185,15 @@ class _Composer:
     def _count(self, event: yaml.Event, values: int) -> None:
         self._values += values
         if self._values > _MOST_VALUES:
-            raise self._refused(event, f"more than {_MOST_VALUES} values once aliases are followed: not a configuration")
+            raise self._refused(
+                event, f"more than {_MOST_VALUES} values once aliases are followed: not a configuration"
+            )
 
     def _refused(self, event: yaml.Event, reason: str) -> ConfigError:
         return ConfigError([*self._mistakes, Mistake("", reason, self._where(event))])
 
     def _where(self, event: yaml.Event) -> str:
+        assert event.start_mark
         return f"{self._name} line {event.start_mark.line + 1}"
 
 
@@ -194,3 +202,27 @@ def _height(node: Node) -> int:
         return 0
     inner = node.items if isinstance(node, Series) else node.entries.values()
     return 1 + max(map(_height, inner), default=0)
+
+
+def where(root: Table, paths: tuple[str, ...]) -> str:
+    """Where the first of these paths was written; if none was, what is nearest around the first."""
+    found = [_at(root, path) for path in paths]
+    return next((node.where for node, is_exact in found if is_exact), found[0][0].where)
+
+
+def _at(root: Table, path: str) -> tuple[Node, bool]:
+    node: Node = root
+    for word in re.findall(r"[^.\[\]]+", path):
+        inner = _inside(node, word)
+        if inner is None:
+            return node, False
+        node = inner
+    return node, True
+
+
+def _inside(node: Node, word: str) -> Node | None:
+    if isinstance(node, Table):
+        return node.entries.get(word)
+    if isinstance(node, Series) and word.isdecimal() and int(word) < len(node.items):
+        return node.items[int(word)]
+    return None

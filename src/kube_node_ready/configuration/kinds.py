@@ -55,7 +55,9 @@ LabelValue = Annotated[
     str,
     Meta(
         pattern=rf"^({_NAME})?\Z",
-        extra={"must": "a label value: at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"},
+        extra={
+            "must": "a label value: at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+        },
     ),
 ]
 Quantity = Annotated[

@@ -32,7 +32,7 @@ class ConfigError(ValueError):
 def shown(text: str) -> str:
     """The text on one line, as it was written if that is harmless."""
     short = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
-    return short if short.isprintable() and short.strip() == short != "" else repr(short)
+    return short if short and short.isprintable() and " " not in short else repr(short)
 
 
 def within(path: str, key: str | int) -> str:

@@ -79,7 +79,7 @@ class NodeManagement(Part, frozen=True):
     taints: Annotated[
         tuple[Taint, ...],
         Meta(
-            description="The gate: taints that are removed once a node is verified; [] makes every unlabelled node wait.",
+            description="The gate: taints that a verified node loses; with [], every unlabelled node is verified.",
             extra={"null": "`[]` means every unlabelled node; leave the key out for the default gate"},
         ),
     ] = (Taint(key="node-ready/unverified", value="true", effect="NoSchedule"),)
@@ -94,15 +94,15 @@ class LeaderElection(Part, frozen=True):
     enabled: Annotated[bool, about("Whether replicas agree on which one works.")] = True
     id: Annotated[Subdomain, about("The name of their Lease.")] = "kube-node-ready-controller"
     namespace: Annotated[Label, about("Where the Lease is; if empty, the worker's namespace.")] = ""
-    lease_duration: Annotated[
-        timedelta, about("How long the others wait for a leader that has gone silent.")
-    ] = timedelta(seconds=15)
+    lease_duration: Annotated[timedelta, about("How long the others wait for a leader that has gone silent.")] = (
+        timedelta(seconds=15)
+    )
     renew_deadline: Annotated[
         timedelta, about("How long a leader that cannot renew goes on; shorter than leaseDuration.")
     ] = timedelta(seconds=10)
-    retry_period: Annotated[
-        timedelta, about("How often the Lease is looked at; shorter than renewDeadline.")
-    ] = timedelta(seconds=2)
+    retry_period: Annotated[timedelta, about("How often the Lease is looked at; shorter than renewDeadline.")] = (
+        timedelta(seconds=2)
+    )
 
 
 class Metrics(Part, frozen=True):

@@ -145,7 +145,7 @@ class Worker(Part, frozen=True):
     init_containers: Annotated[
         tuple[InitContainer, ...],
         Meta(
-            description="Checks of your own: each runs to its end before the worker's, and fails the attempt if it fails.",
+            description="Checks of your own, run one by one before the worker's; if one fails, the attempt has failed.",
             examples=[
                 [
                     {

@@ -22,8 +22,11 @@ UNUSABLE = Unusable.UNUSABLE
 _TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 # Leading zeros, underscores, colons and hexadecimal digits are numbers to some YAML readers, and other ones to others.
 _NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]{0,29})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
-_DURATION = re.compile(r"(?=[0-9])" + "".join(rf"(?:([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?){unit})?" for unit in ("h", "m(?!s)", "s", "ms")))
+_DURATION = re.compile(
+    r"(?=[0-9])" + "".join(rf"(?:([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?){unit})?" for unit in ("h", "m(?!s)", "s", "ms"))
+)
 _UNITS = (Decimal(3600), Decimal(60), Decimal(1), Decimal("0.001"))
+_LONGEST = Decimal(31_536_000)
 
 
 def meaning(text: str, kind: Kind) -> object:
@@ -81,10 +84,9 @@ def _duration(text: str) -> timedelta | Unusable:
     if _NUMBER.fullmatch(text):
         seconds = Decimal(text)
     elif match := _DURATION.fullmatch(text):
-        seconds = sum((Decimal(part or 0) * unit for part, unit in zip(match.groups(), _UNITS, strict=True)), Decimal(0))
+        seconds = sum(
+            (Decimal(part or 0) * unit for part, unit in zip(match.groups(), _UNITS, strict=True)), Decimal(0)
+        )
     else:
         return UNUSABLE
     return timedelta(seconds=float(seconds)) if 0 < seconds <= _LONGEST else UNUSABLE
-
-
-_LONGEST = Decimal(31_536_000)

@@ -56,7 +56,9 @@ def part_of(kind: Kind) -> type[Part] | None:
     return None
 
 
-def leaves(part: type[Part], path: str = "", names: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[str, ...], Field]]:
+def leaves(
+    part: type[Part], path: str = "", names: tuple[str, ...] = ()
+) -> Iterator[tuple[str, tuple[str, ...], Field]]:
     """Every field that holds no further fields: its path, the Python names on the way, and itself."""
     for field in fields(part).values():
         at, via = within(path, field.key), (*names, field.name)

@@ -1,0 +1,76 @@
+"""A limit that really limits."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube_node_ready.kube.limits import Limit
+from tests import virtual_time
+from tests.virtual_time import now
+
+
+async def moments(limit: Limit, count: int) -> list[float]:
+    """When each of so many callers, who all come at once, may go."""
+    began = now()
+    passed: list[tuple[int, float]] = []
+
+    async def call(number: int) -> None:
+        await limit.take()
+        passed.append((number, now() - began))
+
+    await asyncio.gather(*(call(number) for number in range(count)))
+    assert [number for number, _ in passed] == list(range(count)), "somebody was overtaken"
+    return [moment for _, moment in passed]
+
+
+def test_a_burst_passes_at_once_and_the_rest_at_the_rate() -> None:
+    passed = virtual_time.run(moments(Limit(qps=10, burst=3), 6))
+    assert passed == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
+
+
+def test_qps_0_is_no_limit() -> None:
+    assert virtual_time.run(moments(Limit(qps=0), 1000)) == [0] * 1000
+
+
+def test_a_rest_earns_a_new_burst_and_no_more() -> None:
+    async def twice() -> list[float]:
+        limit = Limit(qps=10, burst=3)
+        await moments(limit, 3)
+        await asyncio.sleep(3600)
+        return await moments(limit, 4)
+
+    assert virtual_time.run(twice()) == pytest.approx([0, 0, 0, 0.1])
+
+
+@given(st.floats(0.1, 1000), st.integers(1, 50), st.lists(st.floats(0, 5), max_size=60))
+def test_no_window_of_time_holds_more_than_burst_and_rate_allow(qps: float, burst: int, pauses: list[float]) -> None:
+    async def arrivals() -> list[float]:
+        limit, passed = Limit(qps, burst), []
+
+        async def call() -> None:
+            await limit.take()
+            passed.append(now())
+
+        callers = []
+        for pause in pauses:
+            callers.append(asyncio.create_task(call()))
+            await asyncio.sleep(pause)
+        await asyncio.gather(*callers)
+        return passed
+
+    passed = virtual_time.run(arrivals())
+    assert len(passed) == len(pauses)
+    for first, begin in enumerate(passed):
+        for last, end in enumerate(passed[first:], first):
+            assert last - first + 1 <= burst + (end - begin) * qps + 1e-6 * (1 + qps)
+
+
+@pytest.mark.parametrize(
+    ("qps", "burst", "complaint"),
+    [(-1, 1, "qps is -1; it must be 0 .no limit. or more"), (5, 0, "burst is 0; it must be 1 or more")],
+)
+def test_a_limit_that_makes_no_sense_is_refused(qps: float, burst: int, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Limit(qps, burst)
