@@ -45,7 +45,8 @@ class Orders(Struct, frozen=True):
 class Result(Struct, frozen=True):
     begun: float
     moments: dict[Moment, dict[str, float]]
-    pods: int
+    pods: dict[str, str]
+    """Each pod's node."""
     lost_races: int
     retries: int
     watches_resumed: int
@@ -64,10 +65,10 @@ class Generator:
         nodes, pods = msgspec.json.Decoder(journal.Node), msgspec.json.Decoder(journal.Pod)
 
         def see_node(raw: Raw) -> None:
-            self.seen.see_node(nodes.decode(raw), time.monotonic())
+            self.seen.see_node(nodes.decode(raw), time.time())
 
         def see_pod(raw: Raw) -> None:
-            self.seen.see_pod(pods.decode(raw), time.monotonic())
+            self.seen.see_pod(pods.decode(raw), time.time())
 
         return [
             self._api.watch("/api/v1/nodes", see_node),
@@ -76,7 +77,7 @@ class Generator:
 
     async def burst(self, watches: list[Watch]) -> Result:
         """All nodes, as fast as the API server takes them, until they are released or nothing moves any more."""
-        begun = time.monotonic()
+        begun = time.time()
         work = asyncio.gather(*(self._one(name, body) for name, body in self._nodes.items()))
         if await self._released(work):
             await work
@@ -85,7 +86,7 @@ class Generator:
         return Result(
             begun=begun,
             moments=self.seen.moments,
-            pods=sum(map(len, self.seen.pods.values())),
+            pods=self.seen.pods,
             lost_races=self._lost_races,
             retries=self._api.retries,
             watches_resumed=sum(watch.resumed for watch in watches),
@@ -97,11 +98,11 @@ class Generator:
 
     async def beat(self) -> None:
         """Every node's heartbeat in its turn, at an even rate, until cancelled."""
-        pause, due = HEARTBEAT_SECONDS / len(self._nodes), time.monotonic()
+        pause, due = HEARTBEAT_SECONDS / len(self._nodes), time.time()
         while True:
             for name in self._nodes:
                 due += pause
-                await asyncio.sleep(due - time.monotonic())
+                await asyncio.sleep(due - time.time())
                 await self._api.must("PATCH", f"/api/v1/nodes/{name}/status", heartbeat(), kind=STRATEGIC_PATCH)
 
     async def _one(self, name: str, body: bytes) -> None:
@@ -111,15 +112,15 @@ class Generator:
 
     async def _post(self, name: str, body: bytes) -> journal.Node:
         answer = await self._api.must("POST", "/api/v1/nodes", body)
-        self.seen.note(Moment.POSTED, name, time.monotonic())
+        self.seen.note(Moment.POSTED, name, time.time())
         return msgspec.json.decode(answer.body, type=journal.Node)
 
     async def _released(self, work: asyncio.Future[list[None]]) -> bool:
         """Wait until all nodes are released, or none has been for so long that none will be. Whether all are."""
-        released, moved = 0, time.monotonic()
+        released, moved = 0, time.time()
         said = moved
         while (count := len(self.seen.moments[Moment.RELEASED])) < len(self._nodes):
-            now = time.monotonic()
+            now = time.time()
             if count > released:
                 released, moved = count, now
             if now - moved > _STALLED_SECONDS:

@@ -7,9 +7,8 @@ A node's latency is split by who is waited for. From a pod's appearance until it
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -108,12 +107,12 @@ class Pod(Struct, frozen=True):
 
 
 class Journal:
-    """The first time each node was seen at each moment, and each node as it was last seen."""
+    """The first time each node was seen at each moment, each node as it was last seen, and each pod's node."""
 
     def __init__(self) -> None:
         self.moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
         self.nodes: dict[str, Node] = {}
-        self.pods: defaultdict[str, set[str]] = defaultdict(set)
+        self.pods: dict[str, str] = {}
         self._waiting: defaultdict[tuple[Moment, str], asyncio.Event] = defaultdict(asyncio.Event)
 
     def note(self, moment: Moment, name: str, now: float) -> None:
@@ -135,7 +134,7 @@ class Journal:
     def see_pod(self, pod: Pod, now: float) -> None:
         if (name := pod.node) is None:
             return
-        self.pods[name].add(pod.metadata.uid)
+        self.pods[pod.metadata.name] = name
         self.note(Moment.POD_CREATED, name, now)
         if pod.spec.node_name:
             self.note(Moment.POD_BOUND, name, now)
@@ -157,9 +156,6 @@ class Timings:
     """The pod has succeeded, and the gate still stands."""
     waiting_on_controller: measure.Spread | None
     """Both of those, added up node by node."""
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def timings(moments: Moments) -> Timings:

@@ -13,12 +13,13 @@ import argparse
 import shlex
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from bench import journal, measure, report
+from bench import api, journal, measure, reaction, report
 from bench.generator import Result
 from bench.journal import Moment
-from bench.rig import Generator, fresh
+from bench.rig import Bench, Generator, fresh
 from lab import errors
 from lab.progress import say
 
@@ -36,7 +37,7 @@ Figures = dict[str, Any]
 def floor(nodes: int, _command: Sequence[str]) -> Figures:
     with fresh(()) as bench, bench.generator("floor", nodes) as generator:
         result, cost = _burst(generator, bench.processes(generator=generator.pid))
-        return {**burst_figures(result, nodes), **cost_figures(cost)}
+        return {**burst_figures(result, nodes), **reaction_figures(bench, result, api.AGENT), **cost_figures(cost)}
 
 
 def burst(nodes: int, command: Sequence[str]) -> Figures:
@@ -48,12 +49,14 @@ def burst(nodes: int, command: Sequence[str]) -> Figures:
         pids = bench.processes(generator=generator.pid, controller=controller.pid)
         with bench.plane.audit.window() as calls:
             result, cost = _burst(generator, pids, lambda: measure.reset_peak(controller.pid))
+        peak = measure.peak_mebibytes(controller.pid)
         if released(result) < nodes:
             say(f"the end of the controller's log:\n{controller.last_lines()}")
         return {
             **burst_figures(result, nodes),
+            **reaction_figures(bench, result, AGENT),
             "controller_cpu_seconds": cost.seconds["controller"],
-            "controller_peak_mebibytes": measure.peak_mebibytes(controller.pid),
+            "controller_peak_mebibytes": peak,
             **report.call_figures(calls, AGENT, nodes),
             **cost_figures(cost),
         }
@@ -109,13 +112,19 @@ def burst_figures(result: Result, nodes: int) -> Figures:
         "released": f"{released(result)} of {nodes}",
         "seconds_until_all_released": all_released,
         "seconds_until_all_created": last[Moment.POSTED],
-        "seconds": journal.timings(moments).as_dict(),
-        "pods_seen": result.pods,
+        "seconds": asdict(journal.timings(moments)),
+        "pods_seen": len(result.pods),
         "generator_lost_races": result.lost_races,
         "generator_retries": result.retries,
         "generator_watches_resumed": result.watches_resumed,
         "generator_lists": result.lists,
     }
+
+
+def reaction_figures(bench: Bench, result: Result, agent: str) -> Figures:
+    with bench.audit_log.open("rb") as log:
+        requests = reaction.asked(log, agent)
+    return {"seconds_until_asked": asdict(reaction.reactions(result.moments, result.pods, requests))}
 
 
 def cost_figures(cost: measure.Cost) -> Figures:

@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +19,7 @@ import lab
 from bench import journal, measure
 from bench.api import Credentials
 from bench.generator import PREFIX, Orders
-from lab import images, waiting
+from lab import images, remains, waiting
 from lab.process import Process
 
 NAMESPACE = "kube-node-ready-bench"
@@ -89,6 +90,9 @@ class Bench:
         config = self.plane.run.folder / "controller.yaml"
         config.write_bytes(msgspec.json.encode(controller_config(metrics, health)))
         environment = {**self.plane.run.environment(), "KUBECONFIG": str(self.plane.kubeconfig())}
+        # The operator refuses variables of its prefix that it does not know. Should we be killed, it ends without the
+        # mark too: it loses its Lease.
+        del environment[remains.MARK]
         argv = [*self.command, "--config", str(config)]
         process = Process("the controller", argv, self.plane.run.folder / "controller.log", environment)
         process.start()
@@ -122,6 +126,10 @@ class Bench:
             yield process
         finally:
             process.stop()
+
+    @property
+    def audit_log(self) -> Path:
+        return self.plane.run.folder / "audit.log"
 
     def processes(self, **further: int) -> dict[str, int]:
         """Everything whose CPU belongs to the run."""

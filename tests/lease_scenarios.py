@@ -4,7 +4,7 @@ Each scenario gets a Stage. Its times are short, and what a scenario asserts lea
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -30,6 +30,7 @@ class Stage:
     kube: Calls
     namespace: str
     name: str
+    remove: Callable[[], Awaitable[None]]
     outage: Outage | None = None
     transitions: list[str] = field(default_factory=list)
 
@@ -221,6 +222,32 @@ async def a_holder_that_was_replaced_stops_at_its_next_renewal(stage: Stage) -> 
         assert one.valid_for() == 0
 
 
+async def a_deleted_lease_stays_with_its_holder(stage: Stage) -> None:
+    one, other = stage.candidate("one"), stage.candidate("other")
+    async with at_most_one([one, other]), holding(one) as held:
+        waiting = asyncio.create_task(other.acquire())
+        await asyncio.sleep(3 * RETRY)
+        await stage.remove()
+        await asyncio.sleep(2 * DURATION)
+        assert not held.done()
+        assert not waiting.done()
+        assert (await stage.spec())["holderIdentity"] == "one"
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+
+async def a_lease_deleted_with_its_holder_is_made_again_after_the_duration(stage: Stage) -> None:
+    one, other = stage.candidate("one"), stage.candidate("other")
+    async with at_most_one([one, other]):
+        async with holding(one):
+            waiting = asyncio.create_task(other.acquire())
+            await asyncio.sleep(3 * RETRY)
+        killed = now()
+        await stage.remove()
+        await waiting
+        assert now() - killed > RENEW
+
+
 ALONE = [
     two_candidates_take_turns_and_never_write_at_once,
     the_holder_keeps_what_it_renews,
@@ -230,4 +257,6 @@ ALONE = [
     a_lease_that_nobody_renews_is_taken_whatever_it_says,
     edits_by_others_are_kept_and_cost_nothing,
     a_holder_that_was_replaced_stops_at_its_next_renewal,
+    a_deleted_lease_stays_with_its_holder,
+    a_lease_deleted_with_its_holder_is_made_again_after_the_duration,
 ]

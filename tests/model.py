@@ -41,6 +41,7 @@ POLICY = Policy((Gate("node-ready/unverified", "NoSchedule"),))
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LABEL = "node-ready/verified"
 Json = dict[str, Any]
+_SOON, _LATER = timedelta(seconds=0.5), timedelta(seconds=30)
 
 
 class LostRace(Exception):  # noqa: N818  as in the product
@@ -55,7 +56,7 @@ class Cluster:
         self.now = START
         self.nodes: dict[str, Json] = {}
         self.pods: dict[str, Json] = {}
-        self.events: dict[str, Announce] = {}
+        self.news: dict[str, Announce] = {}
         self.removed: list[Removal] = []
         self.ledger = Ledger()
         self.verdicts: dict[str, str] = {}
@@ -75,16 +76,16 @@ class Cluster:
         self.verdicts[name] = verdict
 
     def leave(self, name: str) -> None:
-        """The node goes, and the garbage collector takes what it owned."""
-        uid = self.nodes.pop(name)["metadata"]["uid"]
-        self.pods = {key: pod for key, pod in self.pods.items() if pod["metadata"]["ownerReferences"][0]["uid"] != uid}
+        del self.nodes[name]
 
     def unlabel(self, name: str) -> None:
         self.nodes[name]["metadata"]["labels"].pop(LABEL, None)
 
     def pass_time(self, span: timedelta) -> None:
-        """Workers that were started end, a second after their creation."""
+        """Workers that were started end, a second after their creation. Garbage is collected."""
         self.now += span
+        uids = {node["metadata"]["uid"] for node in self.nodes.values()}
+        self.pods = {key: pod for key, pod in self.pods.items() if pod["metadata"]["ownerReferences"][0]["uid"] in uids}
         for pod in self.pods.values():
             age = self.now - datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
             if pod["status"]["phase"] == "Pending" and age >= timedelta(seconds=1):
@@ -135,13 +136,13 @@ class Cluster:
         return decision
 
     def settle(self, seconds: float, *, stop: Callable[[], bool] = lambda: False) -> None:
-        """Let the controller work for so long, a quarter of a second at a time."""
+        """Let the controller work for so long. Time jumps to the next moment at which something is due."""
         end = self.now + timedelta(seconds=seconds)
         while self.now < end and not stop():
-            for name in list(self.nodes):
-                if name in self.nodes:
-                    self.step(name)
-            self.pass_time(timedelta(seconds=0.25))
+            looks = [self.step(name) for name in list(self.nodes) if name in self.nodes]
+            busy = any(look.effects for look in looks) or any(not worker.ended for worker in self.workers())
+            waits = [look.recheck for look in looks if look.recheck]
+            self.pass_time(_SOON if busy else max(_SOON, min(waits, default=_LATER)))
 
     # What the controller does.
 
@@ -156,7 +157,7 @@ class Cluster:
             case WriteRecord(node, record):
                 self._merge(node, patches.status(node, record, self.policy))
             case Announce():
-                self.events.setdefault(f"{effect.node.uid}.{effect.attempt}.{effect.reason}", effect)
+                self.news.setdefault(f"{effect.node.uid}.{effect.attempt}.{effect.reason}", effect)
             case DropWorker(name, uid):
                 if name in self.pods and self.pods[name]["metadata"]["uid"] == uid:
                     del self.pods[name]

@@ -4,11 +4,13 @@ What the worker loads, and nothing else: the interpreter, the modules that it im
 libraries of both. There is no shell in it and nothing to write to.
 """
 
+import contextlib
 import hashlib
 import importlib.util
 import py_compile
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +19,7 @@ import kube_node_ready
 from lab import build, images
 
 NAME = "lab.local/kube-node-ready:1"
+_SECONDS_TO_IMPORT = 600
 COMMAND = "/kube-node-ready-worker"
 _HOME = f"/python/lib/python{sys.version_info.major}.{sys.version_info.minor}"
 _INTERPRETER = f"/python/bin/python{sys.version_info.major}.{sys.version_info.minor}"
@@ -26,7 +29,7 @@ _SCRIPT = f"#!{_INTERPRETER} -IS\nfrom kube_node_ready.worker import main\nmain(
 _LIST_MODULES = """
 import sys
 sys.path += sys.argv[1:]
-import kube_node_ready.worker, argparse, difflib, encodings.idna, traceback, yaml
+import kube_node_ready.worker, argparse, difflib, encodings.idna, locale, shutil, traceback, yaml
 for name, module in sys.modules.items():
     if getattr(module, "__file__", None) and name != "__main__":
         print(name, module.__file__)
@@ -42,7 +45,16 @@ def archive() -> Path:
         with TemporaryDirectory(dir=final.parent) as folder:
             made = images.write(Path(folder, "image.tar"), NAME, _files(modules, Path(folder)), [COMMAND])
             made.rename(final)
+        _forget_former(final)
     return final
+
+
+def _forget_former(final: Path) -> None:
+    """But not what another run may be about to import."""
+    for former in final.parent.glob("worker-image-*.tar"):
+        with contextlib.suppress(FileNotFoundError):
+            if former != final and former.stat().st_mtime < time.time() - _SECONDS_TO_IMPORT:
+                former.unlink()
 
 
 def _identity(modules: dict[str, Path]) -> str:
@@ -66,14 +78,16 @@ def _modules() -> Iterator[tuple[str, Path]]:
 
 
 def _files(modules: dict[str, Path], folder: Path) -> dict[str, Path]:
-    interpreter = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]  not the virtual environment's link
+    interpreter = Path(sys.executable).resolve()
     script = folder / "script"
     script.write_text(_SCRIPT)
     files = {COMMAND: script, _INTERPRETER: interpreter}
     for name, path in modules.items():
         place = f"{_HOME}/{name.replace('.', '/')}"
         if path.suffix == ".so":
-            files[f"{Path(place).parent}/{path.name}"] = path
+            # The interpreter takes this folder for the sign that its extension modules are there.
+            inner = f"{_HOME}/lib-dynload" if path.parent.name == "lib-dynload" else str(Path(place).parent)
+            files[f"{inner}/{path.name}"] = path
         else:
             inner = f"{place}/__init__.pyc" if path.name == "__init__.py" else f"{place}.pyc"
             files[inner] = _compiled(path, folder / f"{name}.pyc", inner)

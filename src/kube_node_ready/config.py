@@ -8,9 +8,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kube_node_ready.configuration import checks, document, shapes, sources
+from kube_node_ready.configuration import checks, document, shapes, tree
 from kube_node_ready.configuration.decode import Decoder
-from kube_node_ready.configuration.flags import WITHOUT_EFFECT, add_flags, flags_of
+from kube_node_ready.configuration.environment import from_environment
+from kube_node_ready.configuration.flags import WITHOUT_EFFECT, add_flags, flags_of, from_flags
 from kube_node_ready.configuration.mistakes import ConfigError, Mistake
 from kube_node_ready.configuration.model import Config
 from kube_node_ready.configuration.pods import manifest
@@ -35,12 +36,10 @@ def load(
     """The configuration of this process. `account` is where a pod finds its ServiceAccount."""
     mistakes: list[Mistake] = []
     root = shapes.settle(document.read(file, mistakes), mistakes) if file else document.Table({})
-    for override in sources.from_environment(environment, mistakes):
-        root = sources.lay(root, override)
-    for override in sources.from_flags(flags, mistakes):
-        root = sources.lay(root, override)
-    if not sources.has(root, "worker.namespace"):
-        root = sources.lay(root, ("worker.namespace", _namespace(environment, account)))
+    for override in (*from_environment(environment, mistakes), *from_flags(flags, mistakes)):
+        root = tree.lay(root, override)
+    if not tree.has(root, "worker.namespace"):
+        root = tree.lay(root, ("worker.namespace", _namespace(environment, account)))
     rest, given = checks.take(root, mistakes)
     config = Decoder(mistakes, {"worker": checks.NAMES}).part(Config, rest, base=Config())
     assert config is not UNUSABLE, "every field of Config has a default"
@@ -80,7 +79,7 @@ def _combinations(config: Config, root: document.Table, known: list[Mistake]) ->
     suspects = tuple(mistake.path for mistake in known)
     for rule in broken(config):
         if not any(_touches(rule, path) for path in suspects):
-            yield Mistake(rule.path, rule.reason, document.where(root, (rule.path, *rule.others)))
+            yield Mistake(rule.path, rule.reason, tree.where(root, (rule.path, *rule.others)))
 
 
 def _touches(rule: Broken, path: str) -> bool:

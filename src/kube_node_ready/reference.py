@@ -15,12 +15,12 @@ import yaml
 from msgspec import NODEFAULT, Struct, inspect
 
 from kube_node_ready.configuration import checks
+from kube_node_ready.configuration.environment import ORIGINAL
 from kube_node_ready.configuration.flags import add_flags
 from kube_node_ready.configuration.mistakes import within
 from kube_node_ready.configuration.model import Config
-from kube_node_ready.configuration.pods import Part, manifest
+from kube_node_ready.configuration.pods import Part, Worker, manifest
 from kube_node_ready.configuration.schema import Field, Kind, fields, kind_of, part_of
-from kube_node_ready.configuration.sources import ORIGINAL
 from kube_node_ready.configuration.spelling import MOVED
 
 _INTRODUCTION = """\
@@ -183,9 +183,7 @@ def _written(part: type[Part], base: Any, indent: str) -> Iterator[str]:  # noqa
         else:
             yield from _entry(field.key, value, indent)
             yield from _shown_example(field, indent)
-    if isinstance(base, Config):
-        return
-    if base == Config().worker:
+    if part is Worker:
         for name, text in checks.ABOUT.items():
             yield f"{indent}# {text}\n"
             yield from _entry(name, checks.default(name), indent)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from bench import floor, generator, journal, measure, report
+from bench import floor, generator, journal, measure, reaction, report
 from bench.api import Credentials, Watch
 from bench.journal import Journal, Moment
 from lab.audit import Call, Calls
@@ -131,6 +131,34 @@ def test_a_node_that_was_never_released_has_no_latency() -> None:
     moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
     moments[Moment.POSTED] = {"a": 1.0}
     assert journal.timings(moments).latency is None
+
+
+def an_audit_line(verb: str, resource: str, name: str, second: int, **more: object) -> bytes:
+    event: dict[str, object] = {
+        "stage": "ResponseComplete",
+        "verb": verb,
+        "userAgent": "controller/1",
+        "objectRef": {"resource": resource, "name": name},
+        "responseStatus": {"code": 200},
+        "requestReceivedTimestamp": f"1970-01-01T00:00:{second:02d}.000000Z",
+    }
+    return msgspec.json.encode(event | more) + b"\n"
+
+
+def test_the_controllers_own_share_ends_when_its_request_arrives() -> None:
+    log = [
+        an_audit_line("create", "pods", "w-a", 3),
+        an_audit_line("create", "pods", "w-a", 1, stage="ResponseStarted"),
+        an_audit_line("patch", "nodes", "a", 9, userAgent="kwok/1"),
+        an_audit_line("patch", "nodes", "a", 11, responseStatus={"code": 422}),
+        an_audit_line("patch", "nodes", "a", 12),
+        an_audit_line("patch", "nodes", "a", 15, objectRef={"resource": "nodes", "subresource": "status", "name": "a"}),
+    ]
+    moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
+    moments[Moment.GATED], moments[Moment.POD_SUCCEEDED] = {"a": 1.0, "b": 1.0}, {"a": 10.0}
+    found = reaction.reactions(moments, {"w-a": "a"}, reaction.asked(log, "controller"))
+    spreads = (found.until_pod_was_asked_for, found.until_release_was_asked_for, found.until_both_were)
+    assert [spread and spread.worst for spread in spreads] == [2.0, 2.0, 4.0]
 
 
 # Load

@@ -57,8 +57,8 @@ class Memory:
             raise LostRace(409, "Conflict", path)
         return await self._store(path, lease)
 
-    def remove(self, path: str) -> None:
-        del self._stored[path]
+    async def clear(self) -> None:
+        self._stored.clear()
 
     async def _travel(self, call: str) -> None:
         self.calls.append(call)
@@ -80,7 +80,7 @@ class Memory:
 def play(scenario: Callable[[Stage, Memory], Awaitable[None]]) -> None:
     async def main() -> None:
         memory = Memory()
-        await scenario(Stage(memory, "here", "leader", memory), memory)
+        await scenario(Stage(memory, "here", "leader", memory.clear, memory), memory)
 
     virtual_time.run(main())
 
@@ -127,18 +127,6 @@ def test_a_release_right_after_a_lost_answer_still_releases() -> None:
             memory.lose_answers = False
             await lease.release()
         assert (await stage.spec())["holderIdentity"] == ""
-
-    play(scenario)
-
-
-def test_a_lease_that_somebody_deleted_is_made_again_by_its_holder() -> None:
-    async def scenario(stage: Stage, memory: Memory) -> None:
-        lease = stage.candidate("one")
-        async with holding(lease) as held:
-            memory.remove(stage.terms("one").path)
-            await asyncio.sleep(2 * lease_scenarios.RENEW)
-            assert not held.done()
-            assert (await stage.spec())["holderIdentity"] == "one"
 
     play(scenario)
 

@@ -7,7 +7,7 @@ import ssl
 import threading
 
 from kube_node_ready.checks import files, wire
-from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError
+from kube_node_ready.checks.model import GRACE_SECONDS, CheckFailedError, Deadline, NotJudgedError
 from kube_node_ready.checks.record import Record
 from kube_node_ready.checks.wire import Answer, Conversation
 
@@ -63,8 +63,9 @@ def shared(look: Callable[[Deadline], T]) -> Callable[[Deadline], T]:
     failure: list[CheckFailedError] = []
 
     def get(deadline: Deadline) -> T:
-        if not lock.acquire(timeout=deadline.left()):
-            raise TimeoutError
+        # Whoever asks has a deadline of its own, as near as ours: its word should come before our impatience.
+        if not lock.acquire(timeout=deadline.left() + GRACE_SECONDS / 2):
+            raise NotJudgedError(f"another check has waited for the same answer for {deadline}")
         try:
             if not found and not failure:
                 try:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from kube_node_ready.checks.model import (
     FAILED,
+    GRACE_SECONDS,
     NOT_JUDGED,
     PASSED,
     SKIPPED,
@@ -24,9 +25,6 @@ from kube_node_ready.checks.model import (
     causes_first,
 )
 from kube_node_ready.checks.record import Record
-
-# Checks know better than we do what they waited for, so theirs is the first word.
-_GRACE_SECONDS = 0.5
 
 
 class Limits(Record):
@@ -120,12 +118,12 @@ class Runner:
 
     def _patience(self) -> float:
         next_end = min(running.deadline.end for running in self._running.values())
-        return max(0.0, next_end + _GRACE_SECONDS - time.monotonic())
+        return max(0.0, next_end + GRACE_SECONDS - time.monotonic())
 
     def _give_up_the_late(self) -> None:
         now = time.monotonic()
         for number, running in list(self._running.items()):
-            if running.deadline.end + _GRACE_SECONDS <= now:
+            if running.deadline.end + GRACE_SECONDS <= now:
                 self._give_up([number], f"timed out after {running.deadline}")
 
     def _give_up(self, numbers: list[int], why: str) -> None:

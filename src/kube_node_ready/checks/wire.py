@@ -139,6 +139,7 @@ class Conversation:
 
     def get(self, path: str, deadline: Deadline, *, wants_body: bool = True) -> Answer:
         body = bytearray()
+        shown = path.partition("?")[0]
         try:
             asked = time.time()
             self._connection.settimeout(deadline.left())
@@ -149,14 +150,14 @@ class Conversation:
                 self._read_body(headers, body, deadline)
         except TimeoutError as why:
             came = f"{len(body)} bytes of the answer to" if body else "no answer to"
-            raise NoAnswerError(f"{came} GET {path} within {deadline}", len(body)) from why
+            raise NoAnswerError(f"{came} GET {shown} within {deadline}", len(body)) from why
         except EOFError as why:
-            raise NoAnswerError(f"the answer to GET {path} was cut off: {why}", len(body)) from why
+            raise NoAnswerError(f"the answer to GET {shown} was cut off: {why}", len(body)) from why
         except OSError as why:
             reason = why.strerror or type(why).__name__
-            raise NoAnswerError(f"the answer to GET {path} was cut off: {reason}", len(body)) from why
+            raise NoAnswerError(f"the answer to GET {shown} was cut off: {reason}", len(body)) from why
         except ValueError as why:
-            raise NoAnswerError(f"the answer to GET {path} is not HTTP: {why}", len(body)) from why
+            raise NoAnswerError(f"the answer to GET {shown} is not HTTP: {why}", len(body)) from why
         return Answer(status, headers, bytes(body), asked, answered)
 
     def _head(self, deadline: Deadline) -> tuple[int, dict[str, str]]:

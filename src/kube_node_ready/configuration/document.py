@@ -4,7 +4,6 @@ So `tag: 1.10` stays 1.10, `value: yes` is the text "yes" where a text is wanted
 number may be quoted. Repeated keys, tags, endless aliases and documents beyond any honest size are mistakes.
 """
 
-import re
 from pathlib import Path
 
 import yaml
@@ -76,10 +75,13 @@ def parse(text: str, name: str, mistakes: list[Mistake]) -> Node | None:
     except yaml.MarkedYAMLError as why:
         line = why.problem_mark.line + 1 if why.problem_mark else 1
         raise ConfigError([Mistake("", _explained(why), f"{name} line {line}")]) from why
-    except (yaml.YAMLError, ValueError) as why:
-        if isinstance(why, ConfigError):
-            raise
-        raise ConfigError([Mistake("", f"{name} is not YAML: {str(why).splitlines()[0]}")]) from why
+    except yaml.reader.ReaderError as why:
+        line = text.count("\n", 0, why.position) + 1
+        raise ConfigError([Mistake("", "not YAML: a character that no text has", f"{name} line {line}")]) from why
+    except ConfigError:
+        raise
+    except ValueError as why:  # PyYAML's, for escapes such as "\\U00110000"
+        raise ConfigError([Mistake("", f"not YAML: {why}", name)]) from why
 
 
 def _explained(why: yaml.MarkedYAMLError) -> str:
@@ -202,27 +204,3 @@ def _height(node: Node) -> int:
         return 0
     inner = node.items if isinstance(node, Series) else node.entries.values()
     return 1 + max(map(_height, inner), default=0)
-
-
-def where(root: Table, paths: tuple[str, ...]) -> str:
-    """Where the first of these paths was written; if none was, what is nearest around the first."""
-    found = [_at(root, path) for path in paths]
-    return next((node.where for node, is_exact in found if is_exact), found[0][0].where)
-
-
-def _at(root: Table, path: str) -> tuple[Node, bool]:
-    node: Node = root
-    for word in re.findall(r"[^.\[\]]+", path):
-        inner = _inside(node, word)
-        if inner is None:
-            return node, False
-        node = inner
-    return node, True
-
-
-def _inside(node: Node, word: str) -> Node | None:
-    if isinstance(node, Table):
-        return node.entries.get(word)
-    if isinstance(node, Series) and word.isdecimal() and int(word) < len(node.items):
-        return node.items[int(word)]
-    return None

@@ -1,9 +1,17 @@
 """The controller's flags: ours, and those that controller-runtime gave the original."""
 
 import argparse
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+
+from kube_node_ready.configuration.document import Scalar
+from kube_node_ready.configuration.mistakes import Mistake, shown
+from kube_node_ready.configuration.spelling import similar
+from kube_node_ready.configuration.tree import Override
 
 FIELDS = {
+    "zap-log-level": "logging.level",
+    "zap-encoder": "logging.format",
     "metrics-bind-address": "metrics.port",
     "health-probe-bind-address": "health.port",
     "leader-elect": "leaderElection.enabled",
@@ -14,10 +22,13 @@ FIELDS = {
     "log-format": "logging.format",
     "dry-run": "dryRun",
 }
-"""Which field a flag sets."""
+"""Which field a flag sets, the stronger of two flags last."""
 
 WITHOUT_EFFECT = frozenset({"zap-stacktrace-level", "zap-time-encoding"})
+_SHORTHANDS = ("zap-devel", "v")
 _DEBUG_VERBOSITY = 4
+_ADDRESS = re.compile(r"(?P<host>.*):(?P<port>[0-9]{1,5})")
+_EVERYWHERE = ("", "0.0.0.0", "[::]")  # noqa: S104  names for what the controller does anyway
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -49,26 +60,58 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def flags_of(namespace: argparse.Namespace) -> dict[str, object]:
-    """What was given, by the names `config.load` knows. Our own flags win over the older ones."""
+    """What was given, by the names `config.load` knows."""
+    known = {*FIELDS, *WITHOUT_EFFECT, *_SHORTHANDS}
     given = {name.replace("_", "-"): value for name, value in vars(namespace).items() if value is not None}
-    return {
-        **dict(_from_older(given)),
-        **{name: value for name, value in given.items() if name in FIELDS or name in WITHOUT_EFFECT},
-    }
+    return {name: value for name, value in given.items() if name in known}
 
 
-def _from_older(given: dict[str, object]) -> Iterator[tuple[str, object]]:
-    """In the order of their weight, the weakest first."""
-    if str(given.get("zap-devel", "false")).lower() == "true":
-        yield "log-level", "debug"
-        yield "log-format", "console"
-    verbosity = str(given.get("v", ""))
-    if verbosity.isdecimal() and int(verbosity) >= _DEBUG_VERBOSITY:
-        yield "log-level", "debug"
-    if level := given.get("zap-log-level"):
-        yield "log-level", "debug" if str(level).isdecimal() else {"panic": "error"}.get(str(level), level)
-    if encoder := given.get("zap-encoder"):
-        yield "log-format", encoder
+def from_flags(flags: Mapping[str, object], mistakes: list[Mistake]) -> Iterator[Override]:
+    texts = {flag: str(value).lower() if isinstance(value, bool) else str(value) for flag, value in flags.items()}
+    for flag in texts.keys() - {*FIELDS, *WITHOUT_EFFECT, *_SHORTHANDS}:
+        meant = similar(flag, FIELDS)
+        mistakes.append(Mistake(f"--{flag}", f"unknown flag (did you mean --{meant}?)" if meant else "unknown flag"))
+    yield from _shorthands(texts, mistakes)
+    for flag, path in FIELDS.items():
+        if flag in texts and flag.endswith("-bind-address"):
+            yield from _port(flag, texts[flag], mistakes)
+        elif flag in texts:
+            yield path, _said(flag, _from_zap(texts[flag]) if flag == "zap-log-level" else texts[flag])
+
+
+def _shorthands(texts: Mapping[str, str], mistakes: list[Mistake]) -> Iterator[Override]:
+    devel = texts.get("zap-devel", "false")
+    if devel == "true":
+        yield "logging.level", _said("zap-devel", "debug")
+        yield "logging.format", _said("zap-devel", "console")
+    elif devel != "false":
+        mistakes.append(Mistake("--zap-devel", f"is {shown(devel)}, and must be true or false"))
+    verbosity = texts.get("v", "0")
+    if not re.fullmatch(r"[0-9]{1,9}", verbosity):
+        mistakes.append(Mistake("-v", f"is {shown(verbosity)}, and must be a whole number"))
+    elif int(verbosity) >= _DEBUG_VERBOSITY:
+        yield "logging.level", _said("v", "debug")
+
+
+def _from_zap(level: str) -> str:
+    return "debug" if level.isdecimal() else {"panic": "error"}.get(level, level)
+
+
+def _port(flag: str, text: str, mistakes: list[Mistake]) -> Iterator[Override]:
+    section = "metrics" if flag.startswith("metrics") else "health"
+    if text == "0" and section == "metrics":
+        yield "metrics.enabled", _said(flag, "false")
+    elif (match := _ADDRESS.fullmatch(text)) and match["host"] in _EVERYWHERE:
+        yield f"{section}.port", _said(flag, match["port"])
+    else:
+        # To listen on every address although one was asked for would show more than was meant.
+        off = ", or 0 for no metrics" if section == "metrics" else ""
+        reason = f"is {shown(text)}, and must be a port of every address such as :8080{off}"
+        mistakes.append(Mistake(f"--{flag}", reason))
+
+
+def _said(flag: str, text: str) -> Scalar:
+    return Scalar(text, f"--{flag}" if len(flag) > 1 else f"-{flag}", quoted=True)
 
 
 def _switch(group: argparse._ArgumentGroup, name: str, text: str) -> None:

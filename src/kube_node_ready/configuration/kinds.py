@@ -19,6 +19,7 @@ DERIVED = Meta(extra={"derived": True})
 Port = Annotated[int, Meta(ge=0, le=65_535)]
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 Quantum = Annotated[int, Meta(ge=1, le=1_000_000)]
+Attempts = Annotated[int, Meta(ge=1, le=1000)]
 Percent = Annotated[float, Meta(ge=0, le=100)]
 Seconds = Annotated[float, Meta(ge=0, le=_YEAR)]
 SomeSeconds = Annotated[float, Meta(gt=0, le=_YEAR)]

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 _LONGEST_SHOWN = 80
+_MOST_SHOWN = 100
 
 
 class Mistake(Struct, frozen=True):
@@ -25,7 +26,8 @@ class ConfigError(ValueError):
         if len(self.mistakes) == 1:
             super().__init__(str(self.mistakes[0]))
         else:
-            lines = "".join(f"\n  - {mistake}" for mistake in self.mistakes)
+            lines = "".join(f"\n  - {mistake}" for mistake in self.mistakes[:_MOST_SHOWN])
+            lines += "\n  - …" if len(self.mistakes) > _MOST_SHOWN else ""
             super().__init__(f"{len(self.mistakes)} mistakes in the configuration:{lines}")
 
 

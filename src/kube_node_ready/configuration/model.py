@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from kube_node_ready.configuration.kinds import (
     DERIVED,
+    Attempts,
     Count,
     Effect,
     Label,
@@ -32,7 +33,7 @@ class Reconciliation(Part, frozen=True):
     interval_seconds: Annotated[
         SomeSeconds, about("How often every unverified node is looked at, even if nothing happened.")
     ] = 30
-    max_retries: Annotated[Quantum, about("How many failures in a row make a node exhausted.")] = 5
+    max_retries: Annotated[Attempts, about("How many failures in a row make a node exhausted.")] = 5
     retry_backoff: Annotated[
         Literal["exponential", "linear"], about("How the wait between attempts grows: doubling, or not at all.")
     ] = "exponential"

@@ -3,15 +3,19 @@
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 
-from msgspec import Struct
+from msgspec import Struct, inspect
 
 from kube_node_ready.checks.settings import Settings
+from kube_node_ready.configuration.kinds import Label
 from kube_node_ready.configuration.mistakes import shown, within
 from kube_node_ready.configuration.model import Config
 from kube_node_ready.configuration.pods import InitContainer, Resources, Toleration
+from kube_node_ready.configuration.scalars import UNUSABLE, meaning
+from kube_node_ready.configuration.schema import kind_of
 
 _WORKER_CONTAINER = "worker"
 _CONFIG_VOLUME = "worker-config"
+_VOLUME_NAME = kind_of(inspect.type_info(Label))
 _SUFFIXES = {
     "m": Decimal("0.001"),
     "k": Decimal(1000),
@@ -109,8 +113,9 @@ def _volumes(config: Config) -> Iterator[Broken]:
     for index, volume in enumerate(config.worker.volumes):
         path = f"worker.volumes[{index}]"
         name = volume.get("name")
-        if not isinstance(name, str) or not name:
-            yield Broken(within(path, "name"), "is missing, and must be a name for mounts to refer to")
+        if not isinstance(name, str) or meaning(name, _VOLUME_NAME) is UNUSABLE:
+            said = "is missing" if name is None else f"is {shown(str(name))}"
+            yield Broken(within(path, "name"), f"{said}, and must be {_VOLUME_NAME.must}")
         elif name in seen:
             yield Broken(within(path, "name"), f"is {shown(name)}, which another volume is called")
         else:

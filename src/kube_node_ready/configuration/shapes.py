@@ -6,8 +6,6 @@ from kube_node_ready.configuration.document import Node, Scalar, Series, Table, 
 from kube_node_ready.configuration.mistakes import Mistake, shown, within
 from kube_node_ready.configuration.spelling import MOVED, nearest
 
-_TAINT = "nodeManagement.taints[0]"
-
 
 def settle(root: Table, mistakes: list[Mistake]) -> Table:
     """The tree in the shape that the model has."""
@@ -44,8 +42,6 @@ def _without_flat_section(root: Table, mistakes: list[Mistake]) -> Table:
 
 
 def _replacement(key: str, node: Node) -> str:
-    if key == "verifiedLabel":
-        return f"is now nodeManagement.verifiedLabel.key{_said(node)}"
     if key not in MOVED:
         return nearest(key, MOVED, "config")
     return f"is now {MOVED[key]}{_said(node)}"

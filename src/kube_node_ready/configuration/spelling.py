@@ -21,6 +21,7 @@ MOVED = {
     "taintEffect": "nodeManagement.taints[0].effect",
     "taintKey": "nodeManagement.taints[0].key",
     "taintValue": "nodeManagement.taints[0].value",
+    "verifiedLabel": "nodeManagement.verifiedLabel.key",
     "verifiedLabelValue": "nodeManagement.verifiedLabel.value",
 }
 """Keys of the flat `config:` section that older versions read, and where the same is said today."""

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kube_node_ready.kube import errors
-from kube_node_ready.kube.client import JSON, Kube
+from kube_node_ready.kube.client import JSON, SILENCE_SECONDS, Kube
 from kube_node_ready.kube.errors import Gone, KubeError, Refused, Silent, Throttled
 
 _PAGE = "500"
@@ -128,7 +128,8 @@ class Cache(Generic[W, T]):
     """`objects` is the copy; read it, and change it only by `put`.
 
     `changed(key, before, after)` is called on the spot for every change of what is kept, and for every new object of an
-    old name; None is for what is not there. `complain` gets a sentence for the log.
+    old name; None is for what is not there. `complain` gets a sentence for the log. A watch may say nothing for as many
+    seconds as `silence`.
     """
 
     def __init__(
@@ -137,6 +138,8 @@ class Cache(Generic[W, T]):
         kind: Kind[W, T],
         changed: Callable[[str, T | None, T | None], None],
         complain: Callable[[str], None] = _ignore,
+        *,
+        silence: float = SILENCE_SECONDS,
     ) -> None:
         self.objects: dict[str, T] = {}
         self.lists = 0
@@ -146,8 +149,10 @@ class Cache(Generic[W, T]):
         self._kind = kind
         self._changed = changed
         self._complain = complain
+        self._silence = silence
         self._complaint = ""
         self._lives: dict[str, _Life] = {}
+        self._unconfirmed: dict[str, int] = {}
         self._version = 0
         self._listed: set[str] | None = None
         self._must_list = True
@@ -169,6 +174,7 @@ class Cache(Generic[W, T]):
         wire = self._decode_object(written) if isinstance(written, bytes) else written
         key, life, kept = self._read(wire)
         if life.version > self._version:
+            self._unconfirmed[key] = life.version
             self._store(key, life, kept)
 
     async def run(self) -> NoReturn:
@@ -235,7 +241,8 @@ class Cache(Generic[W, T]):
         seconds = str(random.randint(*_WATCH_SECONDS))  # noqa: S311  so that not all watches end at once
         params = {**self._kind.params, **start, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
         accept = self._kind.accept("PartialObjectMetadata")
-        async with self._kube.stream(self._kind.path, accept=accept, **params) as lines:  # type: ignore[arg-type]
+        watch = self._kube.stream(self._kind.path, silence=self._silence, accept=accept, **params)
+        async with watch as lines:
             self.watches += 1
             async for line in lines:
                 self._hear(line)
@@ -264,16 +271,14 @@ class Cache(Generic[W, T]):
             self._leave_out(why)
             return
         deleted = change.type == "DELETED"
-        if self._listed is None:
-            self._version = life.version
-        elif deleted:
-            self._listed.discard(key)
-        else:
-            self._listed.add(key)
+        if self._listed is not None:
+            (self._listed.discard if deleted else self._listed.add)(key)
         if deleted:
             self._drop(key, life.version)
         else:
             self._store(key, life, kept)
+        if self._listed is None:
+            self._advance(life.version)
 
     def _hear_object(self, item: Raw) -> None:
         assert self._listed is not None
@@ -287,7 +292,7 @@ class Cache(Generic[W, T]):
 
     def _hear_bookmark(self, mark: _BookmarkMetadata) -> None:
         if self._listed is None:
-            self._version = int(mark.resource_version)
+            self._advance(int(mark.resource_version))
         elif _LIST_ENDS in mark.annotations:
             self._end_list(int(mark.resource_version))
 
@@ -300,9 +305,17 @@ class Cache(Generic[W, T]):
         assert self._listed is not None
         for key in self.objects.keys() - self._listed:
             self._drop(key, version)
-        self._version, self._listed, self._must_list = version, None, False
+        self._listed, self._must_list = None, False
+        self._advance(version)
         self.lists += 1
         self._complete.set()
+
+    def _advance(self, version: int) -> None:
+        """All events up to this version have been heard. What was put here and not confirmed by then does not match."""
+        self._version = version
+        if self._unconfirmed:
+            for key in [key for key, put in self._unconfirmed.items() if put <= version]:
+                self._drop(key, self._unconfirmed.pop(key))
 
     def _read(self, wire: W) -> tuple[str, _Life, T]:
         metadata = wire.metadata

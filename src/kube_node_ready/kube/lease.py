@@ -115,6 +115,7 @@ class Lease:
         self._on_transition = on_transition
         self._complain = complain
         self._seen: _Record | None = None
+        self._exists = False
         self._unchanged_since = 0.0
         self._renewed_at: float | None = None
 
@@ -162,14 +163,14 @@ class Lease:
         return False
 
     async def _take_if_free(self) -> bool:
-        if await self._look() and not self._free():
+        await self._look()
+        if not self._free():
             return False
         await self._write()
         return True
 
     def _free(self) -> bool:
-        assert self._seen is not None
-        if self._seen.holder in ("", self._terms.identity):
+        if self._seen is None or self._seen.holder in ("", self._terms.identity):
             return True
         promised = self._seen.number("leaseDurationSeconds")
         term = promised if 0 < promised <= _LONGEST_TERM else self._terms.duration
@@ -178,9 +179,10 @@ class Lease:
     async def _renew(self) -> bool:
         try:
             await self._write()
-        except LostRace:
-            # Perhaps only the answer to our last renewal was lost, or somebody labelled the Lease.
-            if await self._look() and self.holder not in ("", self._terms.identity):
+        except (LostRace, NotFound):
+            # Perhaps only the answer to our last renewal was lost, or somebody labelled the Lease, or deleted it.
+            await self._look()
+            if self.holder not in ("", self._terms.identity):
                 self._renewed_at = None
                 raise LeaseLost(f"{self._terms}: {self.holder} holds it now") from None
             await self._write()
@@ -190,22 +192,22 @@ class Lease:
         try:
             await self._replace(self._spec_free())
         except LostRace:
-            if await self._look() and self.holder == self._terms.identity:
+            await self._look()
+            if self._exists and self.holder == self._terms.identity:
                 await self._replace(self._spec_free())
         return True
 
-    async def _look(self) -> bool:
-        """Whether there is a Lease, and what it says."""
+    async def _look(self) -> None:
         try:
             self._note(await self._kube.get(self._terms.path))
         except NotFound:
-            self._seen = None
-        return self._seen is not None
+            # What we saw last still counts: a Lease that somebody deletes does not stop its holder from writing.
+            self._exists = False
 
     async def _write(self) -> None:
         """Say that it is ours. Fails whole if anybody wrote since we looked."""
         sent = _now()
-        if self._seen is None:
+        if not self._exists:
             metadata = {"name": self._terms.name, "namespace": self._terms.namespace}
             self._note(await self._kube.create(self._terms.collection, _lease(metadata, self._spec_held())))
         else:
@@ -218,7 +220,7 @@ class Lease:
         self._note(await self._kube.replace(self._terms.path, _lease(metadata, spec)))
 
     def _note(self, answer: bytes) -> None:
-        before, self._seen = self._seen, _decode(answer)
+        before, self._seen, self._exists = self._seen, _decode(answer), True
         if before is None or before.spec != self._seen.spec:
             self._unchanged_since = _now()
         if self.holder and self.holder != (before.holder if before else ""):

@@ -1,0 +1,119 @@
+"""How to talk to the API server as a kubeconfig says. For people at their machines; the worker never comes here."""
+
+import base64
+import binascii
+import os
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import yaml
+
+from kube_node_ready.checks import settings
+from kube_node_ready.checks.access import Access, NoAccessError, trusting
+from kube_node_ready.checks.record import Record
+
+Section = Mapping[str, object]
+
+
+class PluginError(NoAccessError):
+    """The credentials come from a program, which is not ours to run."""
+
+
+class _Parts(Record):
+    path: Path
+    cluster: Section
+    user: Section
+
+    def content(self, section: Section, key: str) -> str:
+        """The text of a certificate or key, written there or in a file beside the kubeconfig."""
+        if data := section.get(f"{key}-data"):
+            try:
+                return base64.b64decode(str(data), validate=True).decode()
+            except (binascii.Error, UnicodeDecodeError) as why:
+                raise NoAccessError(f"{self.path}: {key}-data is not base64 of PEM") from why
+        name = section.get(key)
+        return _read(self.path.parent / str(name)) if name else ""
+
+
+def default() -> Path | None:
+    """Where kubectl would look first, if there is a file."""
+    places = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    return next((Path(place) for place in places.split(os.pathsep) if place and Path(place).is_file()), None)
+
+
+def load(path: Path) -> Access:
+    parts = _parts(path)
+    server = str(parts.cluster.get("server", ""))
+    url = settings.url(server)
+    if not url or url.scheme != "https":
+        raise NoAccessError(f"{path}: server is {server!r}, and must be an https:// URL")
+    name = str(parts.cluster.get("tls-server-name") or "")
+    return Access(url.host, url.port, _context(parts), _token(parts), url.path.rstrip("/"), name)
+
+
+def _parts(path: Path) -> _Parts:
+    try:
+        found = yaml.safe_load(_read(path))
+    except yaml.YAMLError as why:
+        raise NoAccessError(f"{path} is not YAML: {' '.join(str(why).split())}") from why
+    if not isinstance(found, dict):
+        raise NoAccessError(f"{path} is no kubeconfig: it holds no mapping")
+    context = _named(path, found, "context", found.get("current-context"))
+    cluster = _named(path, found, "cluster", context.get("cluster"))
+    return _Parts(path, cluster, _named(path, found, "user", context.get("user")))
+
+
+def _named(path: Path, found: Section, kind: str, name: object) -> Section:
+    entries = found.get(f"{kind}s")
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(kind), dict):
+            section: Section = entry[kind]
+            return section
+    raise NoAccessError(f"{path} has no {kind} called {name!r}")
+
+
+def _context(parts: _Parts) -> ssl.SSLContext:
+    authority = parts.content(parts.cluster, "certificate-authority")
+    if parts.cluster.get("insecure-skip-tls-verify"):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    elif authority:
+        context = trusting(authority, f"{parts.path}: certificate-authority")
+    else:
+        context = ssl.create_default_context()
+    certificate, key = (parts.content(parts.user, f"client-{what}") for what in ("certificate", "key"))
+    if certificate and key:
+        _load(context, certificate + "\n" + key, parts.path)
+    return context
+
+
+def _load(context: ssl.SSLContext, chain: str, path: Path) -> None:
+    """OpenSSL reads it from a file only; this one is ours alone, and gone at once."""
+    with NamedTemporaryFile("w") as file:
+        file.write(chain)
+        file.flush()
+        try:
+            context.load_cert_chain(file.name)
+        except ssl.SSLError as why:
+            raise NoAccessError(f"{path}: the client certificate and its key do not fit: {why.reason}") from why
+
+
+def _token(parts: _Parts) -> str:
+    for way in ("exec", "auth-provider"):
+        if way in parts.user:
+            raise PluginError(f"{parts.path} gets its credentials by {way}, and this command runs no such program")
+    if name := parts.user.get("tokenFile"):
+        return _read(parts.path.parent / str(name)).strip()
+    return str(parts.user.get("token") or "")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as why:
+        raise NoAccessError(f"{path} cannot be read: {why.strerror}") from why
+    except UnicodeDecodeError as why:
+        raise NoAccessError(f"{path} is not text in UTF-8") from why

@@ -1,0 +1,97 @@
+"""`kube-node-ready check`: the same checks from this machine, for a person to read."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from kube_node_ready.checks import access, kubeconfig, plan, report, sources
+from kube_node_ready.checks.access import Access, NoAccessError
+from kube_node_ready.checks.model import CHECKS, FAILED, NOT_JUDGED, PASSED, SKIPPED, Job, Result
+from kube_node_ready.checks.run import Limits, Observer, Runner
+from kube_node_ready.checks.settings import Settings, SettingsError
+
+_COLOURS = {PASSED: "\033[32m", FAILED: "\033[31m", NOT_JUDGED: "\033[33m", SKIPPED: "\033[2m"}
+_PLAIN = "\033[0m"
+_HEAD = ("CHECK", "TARGET", "RESULT", "MS", "WHY")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit codes as the worker's: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 an unusable kubeconfig."""
+    parser = argparse.ArgumentParser(
+        prog="kube-node-ready check",
+        description="Runs the worker's checks from this machine. In a pod they are the same as the worker's; elsewhere "
+        "a kubeconfig says where the API server is, and what needs a cluster is skipped if there is none.",
+    )
+    parser.add_argument("--kubeconfig", type=Path, help="instead of KUBECONFIG or ~/.kube/config")
+    parser.add_argument("--config", metavar="FILE", help="the worker's settings, in YAML or JSON")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    options = parser.parse_args(argv)
+    environ = dict(os.environ)
+    if options.config:
+        environ[sources.FILE_VARIABLE] = options.config
+    try:
+        settings = sources.read(environ)
+        return check(settings, options.kubeconfig, sys.stdout, output=options.output)
+    except (SettingsError, NoAccessError) as why:
+        sys.stderr.write(f"kube-node-ready check: {why}\n")
+        return 2 if isinstance(why, SettingsError) else 3
+    except KeyboardInterrupt:
+        return 130
+
+
+def check(settings: Settings, path: Path | None, stream: TextIO, *, output: str = "table") -> int:
+    """0 unless a check failed; what is skipped has not failed."""
+    limits = Limits(settings.check_timeout_seconds, settings.timeout_seconds)
+    results = Runner(limits, Observer()).run(_jobs(settings, path))
+    if output == "json":
+        stream.write(report.encode(os.environ.get("NODE_NAME") or os.uname().nodename, results).decode() + "\n")
+    else:
+        stream.writelines(f"{line}\n" for line in lines(results, colour=_wants_colour(stream)))
+    return 0 if all(result.ok for result in results) else 1
+
+
+def _jobs(settings: Settings, path: Path | None) -> tuple[Job, ...]:
+    """The kubeconfig that is asked for, else the pod's own ServiceAccount, else the usual kubeconfig, else nothing."""
+    if path is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+        return plan.in_pod(settings, access.in_pod(os.environ))
+    try:
+        found, why = _access(path)
+    except NoAccessError as unusable:
+        # Whoever names a kubeconfig wants it used; a plug-in is the one thing in it that is right and of no use here.
+        if path and not isinstance(unusable, kubeconfig.PluginError):
+            raise
+        found, why = None, str(unusable)
+    return plan.on_this_machine(settings, found, why)
+
+
+def _access(path: Path | None) -> tuple[Access | None, str]:
+    place = path or kubeconfig.default()
+    if place is None:
+        return None, "needs a cluster, and there is neither a ServiceAccount nor a kubeconfig"
+    return kubeconfig.load(place), ""
+
+
+def lines(results: Sequence[Result], *, colour: bool) -> list[str]:
+    in_order = sorted(results, key=lambda result: CHECKS.index(result.name))
+    rows = [_HEAD, *((one.name, one.target, one.verdict, str(one.ms), one.error) for one in in_order)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
+    return [_line(row, widths, _COLOURS.get(row[2], "") if colour else "") for row in rows]
+
+
+def _line(row: Sequence[str], widths: Sequence[int], colour: str) -> str:
+    name, target, verdict, ms, why = row
+    cells = [
+        name.ljust(widths[0]),
+        target.ljust(widths[1]),
+        colour + verdict.ljust(widths[2]) + (_PLAIN if colour else ""),
+        ms.rjust(widths[3]),
+        why,
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def _wants_colour(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR")

@@ -1,0 +1,260 @@
+"""The worker on real nodes: it passes on a sound one, and on a broken one exactly the right checks say why."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from lightkube.models.core_v1 import (
+    Capabilities,
+    ConfigMapProjection,
+    Container,
+    EnvVar,
+    KeyToPath,
+    ProjectedVolumeSource,
+    SeccompProfile,
+    SecretProjection,
+    SecurityContext,
+    Volume,
+    VolumeMount,
+    VolumeProjection,
+)
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
+
+import lab
+from lab import network, waiting
+from tests import worker_image
+from tests.e2e.conftest import Probed
+from tests.support import a_pod, wait_ended
+
+WORKERS = "workers"
+ALL = {"dns", "api", "network", "services", "payload", "clock"}
+SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    exit_code: int
+    message: str
+    checks: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def failed(self) -> set[str]:
+        return {check["name"] for check in self.checks if not check["ok"]}
+
+    @property
+    def causes(self) -> set[str]:
+        """Those that failed for a reason of their own."""
+        failed = (check for check in self.checks if not check["ok"])
+        return {check["name"] for check in failed if not check["error"].startswith("not judged: ")}
+
+    @property
+    def first_error(self) -> str:
+        """What a person reads first."""
+        first = self.checks[0]
+        return f"{first['name']}: {first['target']}: {first['error']}"
+
+    def error(self, name: str, target: str) -> str:
+        (found,) = [check for check in self.checks if (check["name"], check["target"]) == (name, target)]
+        return str(found["error"])
+
+
+@pytest.fixture(scope="session")
+def workers(plane: lab.Plane, two_nodes: tuple[Probed, Probed]) -> str:
+    """A namespace with the ServiceAccounts `worker` and `powerless`, on nodes that have the worker's image."""
+    assert two_nodes
+    plane.import_image(worker_image.archive())
+    plane.client.create(Namespace(metadata=ObjectMeta(name=WORKERS)))
+    plane.apply(ACCOUNTS)
+    waiting.until("pods can be created", lambda: plane.client.get(ServiceAccount, "default", namespace=WORKERS), 10)
+    return WORKERS
+
+
+@pytest.fixture
+def on_first(workers: str, first: Probed) -> Iterator[lab.Node]:
+    assert workers
+    yield first.node
+    first.node.heal()
+
+
+def run_worker(
+    plane: lab.Plane, node: lab.Node, settings: dict[str, Any] | None = None, *, account: str = "worker", **spec: object
+) -> Verdict:
+    """One run of the worker in a hardened pod, as the controller makes it."""
+    extras: dict[str, Any] = dict(spec)
+    config = json.dumps({"checkTimeoutSeconds": 3} | (settings or {}))
+    environment = {"NODE_NAME": node.name, "POD_NAMESPACE": WORKERS, "KUBE_NODE_READY_WORKER_CONFIG": config}
+    container = Container(
+        name="worker",
+        image=worker_image.NAME,
+        imagePullPolicy="Never",
+        command=[worker_image.COMMAND],
+        env=[EnvVar(name=name, value=value) for name, value in environment.items()],
+        volumeMounts=extras.pop("mounts", None),
+        securityContext=SecurityContext(
+            allowPrivilegeEscalation=False,
+            capabilities=Capabilities(drop=["ALL"]),
+            readOnlyRootFilesystem=True,
+            runAsNonRoot=True,
+            seccompProfile=SeccompProfile(type="RuntimeDefault"),
+        ),
+    )
+    pod = a_pod("run", WORKERS, node=node.name, containers=[container], serviceAccountName=account, **extras)
+    created = plane.client.create(pod)
+    try:
+        status = wait_ended(plane, created, 60)
+    finally:
+        plane.client.delete(Pod, "run", namespace=WORKERS, grace_period=0)
+        waiting.until("the pod is gone", lambda: not list(plane.client.list(Pod, namespace=WORKERS)), 30)
+    assert status.containerStatuses
+    state = status.containerStatuses[0].state
+    assert state
+    assert state.terminated, status
+    message = state.terminated.message or ""
+    report = json.loads(message)
+    assert report["v"] == 1
+    assert report["node"] == node.name
+    return Verdict(state.terminated.exitCode, message, report["checks"])
+
+
+def test_every_check_passes_on_a_sound_node(plane: lab.Plane, on_first: lab.Node) -> None:
+    verdict = run_worker(plane, on_first)
+    assert verdict.exit_code == 0, verdict.message
+    assert {check["name"] for check in verdict.checks} == ALL
+    assert not verdict.failed
+    dns_servers = [check for check in verdict.checks if check["target"].endswith(":53")]
+    assert len(dns_servers) == 1
+
+
+def test_without_dns_the_dns_check_and_the_way_to_coredns_fail_and_nothing_else(
+    plane: lab.Plane, on_first: lab.Node
+) -> None:
+    with on_first.break_dns():
+        verdict = run_worker(plane, on_first)
+    assert verdict.exit_code == 1
+    assert verdict.failed == {"dns", "network"}, verdict.message
+    assert verdict.first_error.startswith("dns: kubernetes.default.svc.cluster.local: ")
+    assert verdict.first_error.endswith("timed out after 3 s")
+    assert "no answer from" in verdict.message
+    assert run_worker(plane, on_first).exit_code == 0
+
+
+def test_without_the_api_its_checks_fail_and_what_needs_it_is_not_judged(plane: lab.Plane, on_first: lab.Node) -> None:
+    with on_first.break_api():
+        verdict = run_worker(plane, on_first)
+    assert verdict.exit_code == 1
+    assert verdict.failed == ALL - {"dns"}, verdict.message
+    assert verdict.causes == {"api", "network"}
+    assert verdict.first_error.startswith(f"api: {network.API_SERVICE}:443: no TCP connection")
+    assert run_worker(plane, on_first).exit_code == 0
+
+
+def test_an_mtu_black_hole_is_named_by_the_payload_check(plane: lab.Plane, on_first: lab.Node) -> None:
+    with on_first.drop_mtu():
+        verdict = run_worker(plane, on_first)
+    assert verdict.exit_code == 1
+    assert verdict.causes == {"payload"}, verdict.message
+    assert {"dns", "api", "clock"}.isdisjoint(verdict.failed)
+    assert "large packets may be lost on the way (MTU)" in verdict.first_error
+    assert run_worker(plane, on_first).exit_code == 0
+
+
+def test_one_dead_dns_server_among_several_is_noticed(plane: lab.Plane, on_first: lab.Node) -> None:
+    (server,) = plane.client.list(Pod, namespace="kube-system", labels={"k8s-app": "kube-dns"})
+    alive = server.status
+    assert alive
+    plane.apply(TWO_DNS_SERVERS.replace("ALIVE", alive.podIP or "").replace("DEAD", "192.0.2.53"))
+    verdict = run_worker(plane, on_first, {"dnsService": f"{WORKERS}/two-servers"})
+    assert verdict.exit_code == 1
+    assert verdict.failed == {"network"}
+    assert verdict.first_error.startswith("network: 192.0.2.53:53: ")
+    assert [check["ok"] for check in verdict.checks if check["target"] == f"{alive.podIP}:53"] == [True]
+
+
+def test_a_token_the_api_server_does_not_know_fails_the_api_check(plane: lab.Plane, on_first: lab.Node) -> None:
+    forged = Volume(
+        name="forged",
+        projected=ProjectedVolumeSource(
+            sources=[
+                VolumeProjection(secret=SecretProjection(name="forged-token")),
+                VolumeProjection(
+                    configMap=ConfigMapProjection(
+                        name="kube-root-ca.crt", items=[KeyToPath(key="ca.crt", path="ca.crt")]
+                    )
+                ),
+            ]
+        ),
+    )
+    mounts = [VolumeMount(name="forged", mountPath=SERVICE_ACCOUNT_FOLDER)]
+    verdict = run_worker(plane, on_first, automountServiceAccountToken=False, volumes=[forged], mounts=mounts)
+    assert verdict.exit_code == 1
+    assert verdict.failed == {"api", "network", "services", "payload"}
+    assert verdict.causes == {"api"}
+    assert verdict.first_error.endswith("the API server does not accept our credentials (401)")
+
+
+def test_a_missing_right_is_named(plane: lab.Plane, on_first: lab.Node) -> None:
+    verdict = run_worker(plane, on_first, account="powerless")
+    assert verdict.exit_code == 1
+    assert verdict.failed == {"services", "network"}, verdict.message
+    assert "the right to get services in namespace kube-system is missing" in verdict.error(
+        "services", "kube-system/kube-dns"
+    )
+    assert "system:serviceaccount:workers:powerless" in verdict.message
+
+
+def test_a_pod_without_a_token_has_no_way_to_talk_to_kubernetes(plane: lab.Plane, on_first: lab.Node) -> None:
+    verdict = run_worker(plane, on_first, automountServiceAccountToken=False)
+    assert verdict.exit_code == 3
+    assert "/token cannot be read" in json.loads(verdict.message)["error"]
+
+
+ACCOUNTS = f"""
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: worker, namespace: {WORKERS}}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: powerless, namespace: {WORKERS}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: worker-e2e}}
+rules:
+  - {{apiGroups: [""], resources: [services], verbs: [get]}}
+  - {{apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: worker-e2e}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: worker-e2e}}
+subjects: [{{kind: ServiceAccount, name: worker, namespace: {WORKERS}}}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {{name: forged-token, namespace: {WORKERS}}}
+stringData: {{token: nobody-signed-this}}
+"""
+TWO_DNS_SERVERS = f"""
+apiVersion: v1
+kind: Service
+metadata: {{name: two-servers, namespace: {WORKERS}}}
+spec:
+  ports: [{{name: dns, port: 53, protocol: UDP}}, {{name: dns-tcp, port: 53, protocol: TCP}}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: two-servers
+  namespace: {WORKERS}
+  labels: {{kubernetes.io/service-name: two-servers}}
+addressType: IPv4
+endpoints:
+  - {{addresses: [ALIVE]}}
+  - {{addresses: [DEAD], conditions: {{ready: true}}}}
+  - {{addresses: [192.0.2.54], conditions: {{ready: false}}}}
+ports: [{{name: dns, port: 53, protocol: UDP}}, {{name: dns-tcp, port: 53, protocol: TCP}}]
+"""

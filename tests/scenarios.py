@@ -1,0 +1,180 @@
+"""What a node goes through, told once: each scenario runs in the model (tests/unit) and on a real API server (tests/cluster)."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kube_node_ready.verify.model import Node, Outcome, Worker
+from tests.model import GATE
+
+FOREIGN = {"key": "example.com/foreign", "value": "x", "effect": "NoSchedule"}
+OTHER_GATE = {"key": "example.com/second-gate", "value": "whatever", "effect": "NoExecute"}
+LONG = 253 - len(".example")
+
+
+class World(Protocol):
+    """A cluster with a controller at work in it."""
+
+    def join(self, name: str, *, taints: list[dict[str, str]], verdict: str, labels: dict[str, str]) -> None: ...
+    def leave(self, name: str) -> None: ...
+    def ordain(self, name: str, verdict: str) -> None: ...
+    def unlabel(self, name: str) -> None: ...
+    def add_taint(self, name: str, taint: dict[str, str]) -> None: ...
+    def delete_worker(self, worker: Worker) -> None: ...
+    def node(self, name: str) -> Node: ...
+    def condition(self, name: str) -> dict[str, Any]: ...
+    def workers(self, name: str) -> list[Worker]: ...
+    def events(self, name: str) -> list[str]: ...
+    def until(self, what: str, condition: Callable[[], object]) -> None: ...
+    def stays(self, condition: Callable[[], bool]) -> None: ...
+
+
+Scenario = Callable[[World, str], None]
+
+
+def released(world: World, name: str) -> bool:
+    node = world.node(name)
+    return node.labelled and not any(taint.key == GATE["key"] for taint in node.taints)
+
+
+def join(world: World, name: str, verdict: str = "passes", *, taints: tuple[dict[str, str], ...] = (GATE,)) -> None:
+    world.join(name, taints=[dict(taint) for taint in taints], verdict=verdict, labels={})
+
+
+def a_good_node_is_released(world: World, name: str) -> None:
+    join(world, name)
+    world.until("released", lambda: released(world, name))
+    world.until("the worker is gone", lambda: not world.workers(name))
+    world.until("the condition says so", lambda: world.condition(name).get("status") == "True")
+    assert world.node(name).record.attempt == 1
+    assert world.events(name) == ["Verified"]
+
+
+def only_our_taints_go(world: World, name: str) -> None:
+    join(world, name, taints=(FOREIGN, GATE, OTHER_GATE))
+    world.until("released", lambda: released(world, name))
+    assert FOREIGN["key"] in [taint.key for taint in world.node(name).taints]
+    assert OTHER_GATE["key"] not in [taint.key for taint in world.node(name).taints]
+
+
+def any_value_of_the_gate_will_do(world: World, name: str) -> None:
+    join(world, name, taints=({**GATE, "value": "something-else"},))
+    world.until("released", lambda: released(world, name))
+
+
+def a_node_without_a_gate_is_left_alone(world: World, name: str) -> None:
+    join(world, name, taints=(FOREIGN,))
+    world.stays(lambda: not world.workers(name) and not world.node(name).labelled)
+
+
+def a_bad_node_stays_gated_and_says_why(world: World, name: str) -> None:
+    join(world, name, "fails")
+    world.until("it failed twice", lambda: world.node(name).record.failures >= 2)
+    assert not released(world, name)
+    assert world.condition(name)["status"] == "False"
+    assert "VerificationFailed" in world.events(name)
+    assert len(world.workers(name)) <= 2
+
+
+def a_node_that_heals_is_released_without_help(world: World, name: str) -> None:
+    join(world, name, "fails")
+    world.until("it failed", lambda: world.node(name).record.failures >= 1)
+    world.ordain(name, "passes")
+    world.until("released", lambda: released(world, name))
+    assert world.node(name).record.failures == 0
+
+
+def an_exhausted_node_is_tried_again_slowly(world: World, name: str) -> None:
+    join(world, name, "fails")
+    world.until("exhausted", lambda: "VerificationExhausted" in world.events(name))
+    world.until("and tried again", lambda: world.node(name).record.failures > 3)
+    world.ordain(name, "passes")
+    world.until("released", lambda: released(world, name))
+
+
+def a_worker_that_cannot_start_is_a_failed_attempt(world: World, name: str) -> None:
+    join(world, name, "stuck")
+    world.until("it failed", lambda: world.node(name).record.failures >= 1)
+    assert "ImagePullBackOff" in world.node(name).record.reason
+    assert not released(world, name)
+
+
+def a_worker_that_hangs_is_a_failed_attempt(world: World, name: str) -> None:
+    join(world, name, "hangs")
+    world.until("it failed", lambda: world.node(name).record.failures >= 1)
+    assert "no verdict within 10 s" in world.node(name).record.reason
+    world.ordain(name, "passes")
+    world.until("released", lambda: released(world, name))
+
+
+def a_worker_deleted_by_hand_is_made_again(world: World, name: str) -> None:
+    join(world, name, "hangs")
+    world.until("a worker", lambda: world.workers(name))
+    (first,) = world.workers(name)
+    world.ordain(name, "passes")
+    world.delete_worker(first)
+    world.until("released", lambda: released(world, name))
+    assert world.node(name).record.attempt == 1, "no attempt was lost"
+
+
+def taking_the_label_off_verifies_again(world: World, name: str) -> None:
+    join(world, name)
+    world.until("released", lambda: released(world, name))
+    world.ordain(name, "fails")
+    world.unlabel(name)
+    world.until("it fails now", lambda: world.node(name).record.failures >= 1)
+    world.ordain(name, "passes")
+    world.until("released again", lambda: released(world, name))
+    assert world.node(name).record.attempt > 1
+
+
+def a_gate_that_comes_back_is_opened_by_the_proof_on_record(world: World, name: str) -> None:
+    join(world, name)
+    world.until("released", lambda: released(world, name))
+    world.until("the worker is gone", lambda: not world.workers(name))
+    world.ordain(name, "fails")
+    world.add_taint(name, dict(GATE))
+    world.until("released again", lambda: released(world, name))
+    record = world.node(name).record
+    assert (record.attempt, record.outcome) == (1, Outcome.PASSED), "without another attempt"
+
+
+def a_node_of_the_same_name_starts_anew(world: World, name: str) -> None:
+    join(world, name, "hangs")
+    world.until("a worker", lambda: world.workers(name))
+    old = world.node(name)
+    world.leave(name)
+    join(world, name)
+    world.until("released", lambda: world.node(name).uid != old.uid and released(world, name))
+    assert world.node(name).record.attempt == 1
+
+
+def a_very_long_name_is_no_trouble(world: World, name: str) -> None:
+    long = f"ip-192-168-100-100.us-west-2.compute.internal.{name}"
+    long = f"{long}.{'x' * 60}.{'y' * 60}.{'z' * (252 - len(long) - 123)}"[:253].rstrip(".-")
+    join(world, long)
+    world.until("released", lambda: released(world, long))
+
+
+def karpenter_registers_first(world: World, name: str) -> None:
+    unregistered = {"key": "karpenter.sh/unregistered", "effect": "NoExecute"}
+    join(world, name, taints=(unregistered, GATE))
+    world.stays(lambda: not world.workers(name))
+
+
+ALL: list[Scenario] = [
+    a_good_node_is_released,
+    only_our_taints_go,
+    any_value_of_the_gate_will_do,
+    a_node_without_a_gate_is_left_alone,
+    a_bad_node_stays_gated_and_says_why,
+    a_node_that_heals_is_released_without_help,
+    an_exhausted_node_is_tried_again_slowly,
+    a_worker_that_cannot_start_is_a_failed_attempt,
+    a_worker_that_hangs_is_a_failed_attempt,
+    a_worker_deleted_by_hand_is_made_again,
+    taking_the_label_off_verifies_again,
+    a_gate_that_comes_back_is_opened_by_the_proof_on_record,
+    a_node_of_the_same_name_starts_anew,
+    a_very_long_name_is_no_trouble,
+    karpenter_registers_first,
+]
