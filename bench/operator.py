@@ -10,6 +10,7 @@ beside the floor's, and only where `other_cpu_seconds` is small.
 """
 
 import argparse
+import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -35,16 +36,16 @@ Figures = dict[str, Any]
 
 
 def floor(nodes: int, _command: Sequence[str]) -> Figures:
-    with fresh(()) as bench, bench.generator("floor", nodes) as generator:
+    with fresh((), nodes) as bench, bench.generator("floor") as generator:
         result, cost = _burst(generator, bench.processes(generator=generator.pid))
         return {**burst_figures(result, nodes), **reaction_figures(bench, result, api.AGENT), **cost_figures(cost)}
 
 
 def burst(nodes: int, command: Sequence[str]) -> Figures:
     with (
-        fresh(command) as bench,
+        fresh(command, nodes) as bench,
         bench.controller() as controller,
-        bench.generator("burst", nodes, alive=controller.check) as generator,
+        bench.generator("burst", alive=controller.check) as generator,
     ):
         pids = bench.processes(generator=generator.pid, controller=controller.pid)
         with bench.plane.audit.window() as calls:
@@ -64,7 +65,7 @@ def burst(nodes: int, command: Sequence[str]) -> Figures:
 
 def idle(nodes: int, command: Sequence[str]) -> Figures:
     kubelets = nodes <= _MOST_KUBELETS
-    with fresh(command) as bench, bench.generator("idle", nodes, kubelets=kubelets) as generator:
+    with fresh(command, nodes) as bench, bench.generator("idle", kubelets=kubelets) as generator:
         if not kubelets:
             bench.plane.controller_manager.pause()  # it would declare them unreachable
         generator.go()
@@ -132,6 +133,7 @@ def cost_figures(cost: measure.Cost) -> Figures:
         "measured_seconds": cost.elapsed,
         "cpu_seconds": dict(cost.seconds),
         "other_cpu_seconds": cost.other,
+        "other_share_of_the_machine": cost.other / (cost.elapsed * (os.cpu_count() or 1)),
         "stolen_cpu_seconds": cost.stolen,
     }
 

@@ -15,6 +15,7 @@ from lab.audit import Calls
 
 RESULTS = Path("bench/results")
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_NODES = ("nodes", "nodes/status")
 _PACKAGES = ("kube-node-ready", "aiohttp", "lightkube", "msgspec")
 _FIRST_ERROR = 400
 
@@ -22,16 +23,19 @@ _FIRST_ERROR = 400
 def call_figures(calls: Calls, agent: str, nodes: int) -> dict[str, Any]:
     """What one client asked of the API server. Lease renewals follow the clock, not the nodes, and count apart."""
     by_kind: Counter[str] = Counter()
-    writes = 0
+    writes = changes = 0
     for call, number in calls.by_kind.items():
+        went_through = call.code < _FIRST_ERROR
         if call.agent == agent:
-            refused = f" answered {call.code}" if call.code >= _FIRST_ERROR else ""
-            by_kind[f"{call.verb} {call.resource}{refused}"] += number
+            by_kind[f"{call.verb} {call.resource}{'' if went_through else f' answered {call.code}'}"] += number
             writes += number if call.verb in _WRITES and call.resource != "leases" else 0
+        if went_through and call.verb in _WRITES and call.resource in _NODES:
+            changes += number
     return {
         "controller_calls": dict(sorted(by_kind.items())),
         "controller_writes_a_node": writes / nodes,
         "calls_of_all_clients": calls.count(),
+        "node_changes_by_all_clients": changes,
     }
 
 

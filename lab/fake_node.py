@@ -61,7 +61,7 @@ def node_object(name: str, version: str, taints: Sequence[Taint], labels: Mappin
     return Node(
         metadata=ObjectMeta(
             name=name,
-            labels={**_LABELS, "kubernetes.io/hostname": name, **labels},
+            labels={**_LABELS, "kubernetes.io/hostname": _host(name), **labels},
             annotations=dict(_ANNOTATIONS),
         ),
         spec=NodeSpec(
@@ -106,6 +106,11 @@ def _info(name: str, version: str) -> NodeSystemInfo:
         osImage="Amazon Linux 2023",
         systemUUID=identity,
     )
+
+
+def _host(name: str) -> str:
+    """A host's name, which cannot be as long as a node's."""
+    return name[:63].rstrip(".-")
 
 
 def _hex(text: str, length: int) -> str:

@@ -3,6 +3,7 @@
 Pods that are to run for ever (`restartPolicy: Always`) run. The others get their group's verdict.
 """
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 ANNOTATION = "kwok.x-k8s.io/node"
 ANNOTATED = "fake"
+_LONGEST_NAME = 253
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,24 @@ def of_group(prefix: str, verdict: Verdict) -> list[dict[str, Any]]:
     not_yet = _is(".status.containerStatuses.[0].state.waiting.reason", verdict.reason or "-", negated=True)
     return [
         _stage(
-            f"{prefix}-starts", [*mine, _is(".status.phase", "Pending"), not_yet], verdict.seconds_to_start, starting
+            _named(prefix, "starts"),
+            [*mine, _is(".status.phase", "Pending"), not_yet],
+            verdict.seconds_to_start,
+            starting,
         ),
         _stage(
-            f"{prefix}-ends",
+            _named(prefix, "ends"),
             [*mine, _is(".status.phase", "Running" if verdict.ends else "-")],
             verdict.seconds_to_end,
             ending,
         ),
     ]
+
+
+def _named(prefix: str, what: str) -> str:
+    """A node's name may be as long as a stage's, which has to say more."""
+    name = f"{prefix}-{what}"
+    return name if len(name) <= _LONGEST_NAME else f"{hashlib.sha256(prefix.encode()).hexdigest()[:16]}-{what}"
 
 
 def _is(key: str, *values: str, negated: bool = False) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from kube_node_ready.kube.access import Access
 
-_PASSED_ON = ("Accept", "Content-Type", "Authorization")
+_PASSED_ON = ("Accept", "Accept-Encoding", "Content-Type", "Authorization")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Proxy:
         self._leaving = asyncio.Event()
         self.plan: Plan = lambda _: None
         self.asked: list[str] = []
-        self._passing: set[web.Request] = set()
+        self._passing: list[web.Request] = []
 
     def cut(self) -> None:
         """Break all connections on which an answer is under way, watches above all."""
@@ -91,13 +91,16 @@ class Proxy:
             case Cuts(None):
                 return _hang_up(request)
             case _:
-                return await self._pass_on(request, fault)
+                try:
+                    return await self._pass_on(request, fault)
+                except ConnectionError:  # whoever asked has left, or was cut off
+                    return _hang_up(request)
 
     async def _pass_on(self, request: web.Request, fault: Fault | None) -> web.StreamResponse:
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         url = f"{self._behind.server}{request.path_qs}"
         body = await request.read() or None
-        self._passing.add(request)
+        self._passing.append(request)
         try:
             async with self._session.request(request.method, url, data=body, headers=headers) as answer:
                 try:
@@ -106,7 +109,7 @@ class Proxy:
                     if answer.connection is not None and answer.connection.transport is not None:
                         answer.connection.transport.abort()
         finally:
-            self._passing.remove(request)
+            self._passing = [other for other in self._passing if other is not request]
 
     async def _pass_body_on(
         self, request: web.Request, answer: aiohttp.ClientResponse, fault: Fault | None

@@ -1,4 +1,4 @@
-"""What a node goes through, told once: each scenario runs in the model (tests/unit) and on a real API server (tests/cluster)."""
+"""What a node goes through, told once: each runs in the model (tests/unit) and on a real API server (tests/cluster)."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -6,9 +6,8 @@ from typing import Any, Protocol
 from kube_node_ready.verify.model import Node, Outcome, Worker
 from tests.model import GATE
 
-FOREIGN = {"key": "example.com/foreign", "value": "x", "effect": "NoSchedule"}
+FOREIGN = {"key": "example.com/foreign", "value": "x", "effect": "PreferNoSchedule"}
 OTHER_GATE = {"key": "example.com/second-gate", "value": "whatever", "effect": "NoExecute"}
-LONG = 253 - len(".example")
 
 
 class World(Protocol):
@@ -149,8 +148,8 @@ def a_node_of_the_same_name_starts_anew(world: World, name: str) -> None:
 
 
 def a_very_long_name_is_no_trouble(world: World, name: str) -> None:
-    long = f"ip-192-168-100-100.us-west-2.compute.internal.{name}"
-    long = f"{long}.{'x' * 60}.{'y' * 60}.{'z' * (252 - len(long) - 123)}"[:253].rstrip(".-")
+    parts = ["ip-192-168-100-100.us-west-2.compute.internal", "x" * 60, "y" * 60, "z" * 60]
+    long = f"{'.'.join(parts)[: 253 - len(name) - 1].rstrip('.-')}.{name}"
     join(world, long)
     world.until("released", lambda: released(world, long))
 

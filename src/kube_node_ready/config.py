@@ -26,7 +26,7 @@ _INSTEAD = {
     "backoffLimit": "reconciliation.maxRetries counts attempts",
     "completions": "one worker runs for each attempt",
     "parallelism": "one worker runs for each attempt",
-    "ttlSecondsAfterFinished": "worker.keepFailedSeconds keeps failed workers",
+    "ttlSecondsAfterFinished": "a failed worker stays until the next attempt, others are deleted at once",
 }
 
 

@@ -50,6 +50,7 @@ class Scope(msgspec.Struct, frozen=True):
     namespace: str
     slots: int = 200
     reconciles: int = 32
+    node_selector: str = ""
 
     @property
     def ledger_path(self) -> str:
@@ -66,7 +67,7 @@ class Controller:
         self._policy = policy
         self._scope = scope
         self._metrics = metrics
-        self._nodes = Cache(kube, _nodes(policy), self._node_changed, self._complain)
+        self._nodes = Cache(kube, _nodes(policy, scope), self._node_changed, self._complain)
         self._pods = Cache(kube, _workers(scope), self._worker_changed, self._complain)
         self._book = Cache(kube, _ledger(scope), self._ledger_changed, self._complain)
         self._view = View(policy, self._nodes.objects, scope.slots)
@@ -250,9 +251,10 @@ class Controller:
         return len(self._queue)
 
 
-def _nodes(policy: Policy) -> Kind[objects.Node, Node]:
+def _nodes(policy: Policy, scope: Scope) -> Kind[objects.Node, Node]:
     # All of them, whole: a gate that comes back on a verified node must be seen, and no selector can ask for taints.
-    return Kind("/api/v1/nodes", objects.Node, lambda wire: read_node(wire, policy), _name)
+    params = {"labelSelector": scope.node_selector} if scope.node_selector else {}
+    return Kind("/api/v1/nodes", objects.Node, lambda wire: read_node(wire, policy), _name, params)
 
 
 def _workers(scope: Scope) -> Kind[objects.Pod, Worker | None]:

@@ -46,6 +46,7 @@ async def run(config: Config) -> int:
                 config.worker.namespace,
                 config.reconciliation.max_concurrent_verifications,
                 config.reconciliation.workers,
+                ",".join(f"{key}={value}" for key, value in config.node_management.node_selector.items()),
             )
             controller = Controller(kube, policy, scope, metrics)
             metrics.describe(controller, per_node=config.metrics.per_node)

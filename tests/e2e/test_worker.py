@@ -151,9 +151,13 @@ def test_without_the_api_its_checks_fail_and_what_needs_it_is_not_judged(plane: 
     assert run_worker(plane, on_first).exit_code == 0
 
 
-def test_an_mtu_black_hole_is_named_by_the_payload_check(plane: lab.Plane, on_first: lab.Node) -> None:
+def test_an_mtu_black_hole_is_named_by_the_payload_check_and_harms_nobody_else(
+    plane: lab.Plane, on_first: lab.Node, second: Probed
+) -> None:
+    """The API server must not be kept waiting for a node that does not receive its answer."""
     with on_first.drop_mtu():
         verdict = run_worker(plane, on_first)
+        assert run_worker(plane, second.node).exit_code == 0
     assert verdict.exit_code == 1
     assert verdict.causes == {"payload"}, verdict.message
     assert {"dns", "api", "clock"}.isdisjoint(verdict.failed)

@@ -150,8 +150,8 @@ def test_the_controllers_own_share_ends_when_its_request_arrives() -> None:
         an_audit_line("create", "pods", "w-a", 3),
         an_audit_line("create", "pods", "w-a", 1, stage="ResponseStarted"),
         an_audit_line("patch", "nodes", "a", 9, userAgent="kwok/1"),
-        an_audit_line("patch", "nodes", "a", 11, responseStatus={"code": 422}),
         an_audit_line("patch", "nodes", "a", 12),
+        an_audit_line("patch", "nodes", "a", 13, responseStatus={"code": 422}),
         an_audit_line("patch", "nodes", "a", 15, objectRef={"resource": "nodes", "subresource": "status", "name": "a"}),
     ]
     moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
@@ -266,6 +266,7 @@ def test_lease_renewals_are_shown_and_are_no_writes_of_a_node() -> None:
     figures = report.call_figures(Calls(Counter(kinds)), "controller", nodes=10)
     assert figures["controller_writes_a_node"] == 2.2
     assert figures["calls_of_all_clients"] == 154
+    assert figures["node_changes_by_all_clients"] == 109
     assert figures["controller_calls"] == {
         "create pods": 10,
         "patch nodes": 10,

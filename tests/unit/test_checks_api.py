@@ -1,19 +1,19 @@
 """The API server as a check sees it: sound, foreign, slow, cut off, forbidding, or in another time."""
 
-import json
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from kube_node_ready.checks import access, api, network, services, settings, wire
-from kube_node_ready.checks.access import NoAccessError
+from kube_node_ready.checks.dnsquery import Question
 from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError
 from kube_node_ready.checks.settings import PAYLOAD_PATH
 from kube_node_ready.checks.wire import NoAnswerError, UnreachableError
-from lab import pki
+from lab import pki, waiting
 from tests.check_servers import (
     LOOPBACK,
     FakeApi,
@@ -87,6 +87,11 @@ class TestPayload:
         assert proof.facts == {"bytes": 100_000}
         assert fake.asked[0][1]["accept-encoding"] == "identity"
 
+    def test_no_more_than_is_needed_is_asked_for(self, fake: FakeApi) -> None:
+        fake.answers[PAYLOAD_PATH] = http(b"x" * 131_072, 206)
+        assert api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(5)).facts == {"bytes": 131_072}
+        assert fake.asked[0][1]["range"] == "bytes=0-131071"
+
     def test_an_answer_in_chunks_passes(self, fake: FakeApi) -> None:
         chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
         fake.answers[PAYLOAD_PATH] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 3 + b"0\r\n\r\n"
@@ -129,7 +134,7 @@ class TestPayload:
             api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(5))
 
     def test_without_a_connection_nothing_is_judged(self, fake: FakeApi) -> None:
-        with pytest.raises(NotJudgedError, match="^not judged: the API server cannot be asked: no TCP connection"):
+        with pytest.raises(NotJudgedError, match=r"^not judged: the API server cannot be asked: no TCP connection"):
             api.sends_large_answers(fake.access._replace(port=closed_port()), PAYLOAD_PATH, Deadline(5))
 
 
@@ -137,7 +142,7 @@ class TestClock:
     def test_a_clock_that_agrees_passes(self, fake: FakeApi) -> None:
         api.tells_our_time(api.greeting(fake.access), 1, Deadline(5))
 
-    @pytest.mark.parametrize(("seconds", "words"), [(-100, "99 s ahead of"), (100, "100 s behind of")])
+    @pytest.mark.parametrize(("seconds", "words"), [(-100, "99 s ahead of"), (100, "100 s behind")])
     def test_a_clock_that_does_not_fails_with_both_times(self, fake: FakeApi, seconds: float, words: str) -> None:
         theirs = time.time() + seconds
         fake.answers["/api"] = http(date=theirs)
@@ -183,7 +188,7 @@ class TestServices:
 
     def test_a_missing_service_fails(self, fake: FakeApi) -> None:
         fake.answers[SERVICE_PATH] = http(status=404)
-        with pytest.raises(CheckFailedError, match="^the Service kube-system/kube-dns does not exist$"):
+        with pytest.raises(CheckFailedError, match=r"^the Service kube-system/kube-dns does not exist$"):
             services.endpoints_of(fake.access, SERVICE)(Deadline(5))
 
     @pytest.mark.parametrize("ready", [[], ["192.0.2.3"]])
@@ -236,6 +241,14 @@ class TestNetwork:
             with pytest.raises(CheckFailedError, match=r"no TCP connection to .*; the DNS server answers REFUSED"):
                 job.prove(Deadline(5))
 
+    def test_a_dns_server_that_answers_one_way_only_fails(self) -> None:
+        with dns_server(lambda query: [dns_reply(query)]) as port:
+            endpoint = services.Endpoint(LOOPBACK, (port,), (port,))
+            with pytest.raises(
+                CheckFailedError, match=rf"^no TCP connection to {LOOPBACK}:{port}: Connection refused$"
+            ):
+                network.serves_dns(endpoint, Question("name"), Deadline(5))
+
     def test_endpoints_that_nobody_knows_are_not_judged_and_the_cause_is_told(self, fake: FakeApi) -> None:
         fake.answers[SLICES_PATH] = http_json({"message": "User x cannot"}, 403)
         lookup = services.endpoints_of(fake.access, SERVICE)
@@ -260,39 +273,6 @@ class TestNetwork:
             network.answers(url, Deadline(5))
 
 
-class TestAccess:
-    ENVIRONMENT = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "6443"}  # noqa: RUF012
-
-    @pytest.fixture
-    def folder(self, tmp_path: Path) -> Path:
-        (tmp_path / "token").write_text("the-token\n")
-        (tmp_path / "ca.crt").write_bytes(pki.Authority(tmp_path / "pki").certificate.read_bytes())
-        return tmp_path
-
-    def test_a_pod_finds_the_api_server_by_its_environment_and_mounted_account(self, folder: Path) -> None:
-        found = access.in_pod(self.ENVIRONMENT, folder)
-        assert (found.host, found.port, found.token) == ("fd00::1", 6443, "the-token")
-        assert found.target == "[fd00::1]:6443"
-
-    def test_outside_a_pod_there_is_no_way(self, folder: Path) -> None:
-        with pytest.raises(NoAccessError, match="KUBERNETES_SERVICE_HOST is not set"):
-            access.in_pod({}, folder)
-
-    @pytest.mark.parametrize("file", ["token", "ca.crt"])
-    @pytest.mark.parametrize("content", [None, "", b"\xff\xfe"])
-    def test_a_missing_or_empty_file_is_named(self, folder: Path, file: str, content: str | bytes | None) -> None:
-        (folder / file).unlink()
-        if content is not None:
-            (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
-        with pytest.raises(NoAccessError, match=f"{file} (cannot be read|is empty)"):
-            access.in_pod(self.ENVIRONMENT, folder)
-
-    def test_a_certificate_that_is_none_is_named(self, folder: Path) -> None:
-        (folder / "ca.crt").write_text("no certificate")
-        with pytest.raises(NoAccessError, match=r"ca\.crt holds no certificate in PEM format"):
-            access.in_pod(self.ENVIRONMENT, folder)
-
-
 def test_a_trickling_answer_is_late_all_the_same() -> None:
     """Each packet comes in time; the answer does not."""
 
@@ -308,6 +288,25 @@ def test_a_trickling_answer_is_late_all_the_same() -> None:
             conversation.get("/", Deadline(0.5))
 
 
-def test_the_reason_of_a_refusal_is_kept_short() -> None:
-    answer = wire.Answer(403, {}, json.dumps({"message": "no " * 1000}).encode(), 0, 0)
-    assert len(access.reason(answer)) <= 300
+@pytest.mark.parametrize(("comes", "end"), [(b"", ConnectionResetError), (http(), None)])
+def test_a_server_whose_answer_does_not_arrive_learns_that_nobody_waits_any_more(
+    comes: bytes, end: type[OSError] | None
+) -> None:
+    """It would keep on sending for a quarter of an hour, and hold whatever it holds meanwhile."""
+    ends: list[type[OSError] | None] = []
+
+    def serve(connection: socket.socket) -> None:
+        connection.recv(4096)
+        connection.sendall(comes)
+        try:
+            connection.recv(1)
+            ends.append(None)
+        except OSError as why:
+            ends.append(type(why))
+
+    with tcp_server(serve) as port:
+        conversation = wire.Conversation(wire.connect(LOOPBACK, port, Deadline(5)), "host", {})
+        with suppress(NoAnswerError), conversation:
+            conversation.get("/", Deadline(0.3))
+        waiting.until("the server saw the end", lambda: ends, 5)
+    assert ends == [end]

@@ -23,9 +23,6 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "controller-config.yaml"
 
 
-# What it means.
-
-
 @pytest.mark.parametrize(
     "text", ["", "\n", "# nothing\n", "---\n", "{}", "null", "worker:\nreconciliation: {}\n", "\ufeff"]
 )
@@ -226,9 +223,6 @@ def test_a_text_means_what_its_field_makes_of_it(text: str, path: str, meant: ob
     value = attrgetter(path)(load(text))
     assert value == meant
     assert type(value) is type(meant)
-
-
-# Where it comes from.
 
 
 def test_flags_win_over_the_environment_and_the_environment_over_the_file() -> None:

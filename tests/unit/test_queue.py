@@ -79,6 +79,18 @@ def test_an_earlier_key_wakes_those_who_already_wait_for_a_later_one() -> None:
     in_virtual_time(main())
 
 
+def test_keys_that_are_due_together_are_taken_together() -> None:
+    async def main() -> None:
+        queue, began = Queue(), now()
+        crew = [asyncio.create_task(queue.get()) for _ in range(3)]
+        for key in ("a", "b", "c"):
+            queue.add(key, after=5)
+        assert set(await asyncio.gather(*crew)) == {"a", "b", "c"}
+        assert now() - began == pytest.approx(5)
+
+    in_virtual_time(main())
+
+
 def test_a_key_added_while_in_work_comes_again_when_done_and_not_before() -> None:
     async def main() -> None:
         queue = Queue()

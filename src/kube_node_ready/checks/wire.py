@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
 import time
 from contextlib import suppress
 
@@ -23,6 +24,7 @@ MTU_HINT = "large packets may be lost on the way (MTU)"
 _LARGEST_HEAD = 64 * 1024
 _LARGEST_BODY = 32 * 1024 * 1024
 _PIECE = 64 * 1024
+_RESET, _LINGER = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
 _WRONG_TIME = (9, 10)  # OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED
 
 
@@ -125,6 +127,9 @@ class Conversation:
 
     def __init__(self, connection: socket.socket, host: str, headers: dict[str, str]) -> None:
         self._connection = connection
+        # An answer that does not arrive keeps the server busy until it learns that nobody waits any more, and it must
+        # learn that even if we are killed; so to close this connection is to reset it, until all went well.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._rest = b""
         lines = {"Host": host, "Accept-Encoding": "identity", "User-Agent": "kube-node-ready-worker", **headers}
         self._headers = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
@@ -133,17 +138,22 @@ class Conversation:
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _why: BaseException | None, _trace: TracebackType | None
+        self, _kind: type[BaseException] | None, why: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        with suppress(OSError):
+            if why is None:
+                self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
         self._connection.close()
 
-    def get(self, path: str, deadline: Deadline, *, wants_body: bool = True) -> Answer:
+    def get(self, path: str, deadline: Deadline, *, part: int = 0, wants_body: bool = True) -> Answer:
+        """With `part`, no more than so many bytes are asked for; a server may send all of them nevertheless."""
         body = bytearray()
         shown = path.partition("?")[0]
         try:
             asked = time.time()
             self._connection.settimeout(deadline.left())
-            self._connection.sendall(f"GET {path} HTTP/1.1\r\n{self._headers}\r\n".encode("latin-1"))
+            head = f"Range: bytes=0-{part - 1}\r\n" if part else ""
+            self._connection.sendall(f"GET {path} HTTP/1.1\r\n{self._headers}{head}\r\n".encode("latin-1"))
             status, headers = self._head(deadline)
             answered = time.time()
             if wants_body:

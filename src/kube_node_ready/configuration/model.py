@@ -1,5 +1,6 @@
 """The controller's configuration: every field with its default and what it is for."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal
 
@@ -84,6 +85,9 @@ class NodeManagement(Part, frozen=True):
             extra={"null": "`[]` means every unlabelled node; leave the key out for the default gate"},
         ),
     ] = (Taint(key="node-ready/unverified", value="true", effect="NoSchedule"),)
+    node_selector: Annotated[
+        Mapping[QualifiedName, LabelValue], about("Only nodes with all these labels are looked at; if empty, all nodes.")
+    ] = {}
     verified_label: Annotated[VerifiedLabel, about("The label that says a node is verified.")] = VerifiedLabel()
     delete_failed_nodes: Annotated[
         bool, about("Whether exhausted nodes are removed (their NodeClaim, with Karpenter), within `removal`.")

@@ -61,7 +61,7 @@ class Job(Part, frozen=True):
     completions: Annotated[Count | None, about("Without effect: workers are pods, not Jobs.")] = None
     parallelism: Annotated[Count | None, about("Without effect: workers are pods, not Jobs.")] = None
     ttl_seconds_after_finished: Annotated[
-        WholeSeconds | None, about("Without effect: see `worker.keepFailedSeconds`.")
+        WholeSeconds | None, about("Without effect: a failed worker stays until the next attempt.")
     ] = None
 
 
@@ -131,9 +131,6 @@ class Worker(Part, frozen=True):
     timeout_seconds: Annotated[
         Deadline, about("How long one attempt may take as a whole, from the pod's creation to its verdict.")
     ] = 300
-    keep_failed_seconds: Annotated[
-        WholeSeconds, about("How long a failed worker pod stays, so that its logs can be read.")
-    ] = 0
     job: Annotated[Job, about("Settings of files that come from Job-based versions.")] = Job()
     tolerations: Annotated[
         tuple[Toleration, ...],

@@ -78,7 +78,7 @@ def _check_files(chosen: SingleConfig, user: User) -> None:
         "tokenFile": user.token_file,
     }
     for field, name in named.items():
-        if name and not Path(chosen.abs_file(name)).is_file():
+        if name and not Path(chosen.abs_file(name)).exists():
             raise ConfigError(f"{field} names {name}, and there is no such file")
 
 

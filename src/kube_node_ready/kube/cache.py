@@ -9,7 +9,7 @@ memory all at once. Servers that refuse that are asked for pages.
 
 **Never back in time.** The answers to our own writes are put here at once, so an event may tell of what is past: a
 resourceVersion that is not above the one we have changes nothing. And what is *not* here was deleted, or did not match,
-as of the last event heard: nothing that old can be put here.
+as of the last event heard: nothing that old can be put here, and what was put here goes if its event does not come.
 """
 
 import asyncio
@@ -17,14 +17,15 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Generic, NoReturn, Protocol, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
-from kube_node_ready.kube import errors
+from kube_node_ready.kube import errors, wire
 from kube_node_ready.kube.client import JSON, SILENCE_SECONDS, Kube
 from kube_node_ready.kube.errors import Gone, KubeError, Refused, Silent, Throttled
+from kube_node_ready.kube.wire import W
 
 _PAGE = "500"
 _WATCH_SECONDS = (300, 600)
@@ -36,21 +37,6 @@ _STREAMED = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"
 _UNKNOWN_PARAMETERS = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
-class Metadata(Protocol):
-    @property
-    def uid(self) -> str: ...
-    @property
-    def resource_version(self) -> str: ...
-
-
-class Wire(Protocol):
-    """What objects of every kind have."""
-
-    @property
-    def metadata(self) -> Metadata: ...
-
-
-W = TypeVar("W", bound=Wire)
 T = TypeVar("T")
 S = TypeVar("S")
 
@@ -72,35 +58,6 @@ class Kind(Struct, Generic[W, T], frozen=True):
         return f"{JSON};as={what};g=meta.k8s.io;v=v1" if self.metadata_only else JSON
 
 
-class _Change(Struct, Generic[W], frozen=True, gc=False):
-    type: str
-    object: W
-
-
-class _Event(Struct, frozen=True):
-    type: str
-    object: Raw
-
-
-class _BookmarkMetadata(Struct, frozen=True, rename="camel"):
-    resource_version: str
-    annotations: dict[str, str] = {}
-
-
-class _Bookmark(Struct, frozen=True):
-    metadata: _BookmarkMetadata
-
-
-class _PageMetadata(Struct, frozen=True, rename="camel"):
-    resource_version: str
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Page(Struct, frozen=True):
-    metadata: _PageMetadata
-    items: list[Raw]
-
-
 class _Life(Struct, frozen=True, gc=False):
     """Which object of that name it is, and how far we know it."""
 
@@ -114,10 +71,6 @@ class _Garbled(KubeError):  # noqa: N818  as in errors.py
 
 
 _UNREADABLE = (msgspec.MsgspecError, ValueError)
-_decode_event = msgspec.json.Decoder(_Event).decode
-_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
-_decode_page = msgspec.json.Decoder(_Page).decode
-_decode_status = msgspec.json.Decoder(errors.Status).decode
 
 
 def _ignore(_: str) -> None:
@@ -159,7 +112,7 @@ class Cache(Generic[W, T]):
         self._server_streams_lists = True
         self._complete = asyncio.Event()
         self._decode_object = msgspec.json.Decoder(kind.wire).decode
-        self._decode_change = msgspec.json.Decoder(_Change[kind.wire]).decode  # type: ignore[name-defined]
+        self._decode_change = msgspec.json.Decoder(wire.Change[kind.wire]).decode  # type: ignore[name-defined]
 
     @property
     def synced(self) -> bool:
@@ -171,11 +124,9 @@ class Cache(Generic[W, T]):
 
     def put(self, written: bytes | W) -> None:
         """The server's answer to a write of ours: known at once, unless something newer is known already."""
-        wire = self._decode_object(written) if isinstance(written, bytes) else written
-        key, life, kept = self._read(wire)
-        if life.version > self._version:
+        key, life, kept = self._read(self._decode_object(written) if isinstance(written, bytes) else written)
+        if life.version > self._version and self._store(key, life, kept):
             self._unconfirmed[key] = life.version
-            self._store(key, life, kept)
 
     async def run(self) -> NoReturn:
         """Keep the copy, for ever; to be cancelled."""
@@ -226,7 +177,7 @@ class Cache(Generic[W, T]):
         while True:
             params = {**self._kind.params, **more, "limit": _PAGE}
             answer = await self._kube.get(self._kind.path, accept=accept, **params)  # type: ignore[arg-type]
-            page = self._readable(_decode_page, answer)
+            page = self._readable(wire.decode_page, answer)
             self.last_heard = time.monotonic()
             for item in page.items:
                 self._hear_object(item)
@@ -252,11 +203,11 @@ class Cache(Generic[W, T]):
         if line.startswith(_CHANGES):
             self._hear_change(line)
         elif line:
-            event = self._readable(_decode_event, line)
+            event = self._readable(wire.decode_event, line)
             if event.type == "BOOKMARK":
-                self._hear_bookmark(self._readable(_decode_bookmark, event.object).metadata)
+                self._hear_bookmark(self._readable(wire.decode_bookmark, event.object).metadata)
             elif event.type == "ERROR":
-                status = self._readable(_decode_status, event.object)
+                status = self._readable(wire.decode_status, event.object)
                 raise errors.of_status(
                     status.code or HTTPStatus.INTERNAL_SERVER_ERROR, status, f"watch {self._kind.path}"
                 )
@@ -271,14 +222,16 @@ class Cache(Generic[W, T]):
             self._leave_out(why)
             return
         deleted = change.type == "DELETED"
-        if self._listed is not None:
-            (self._listed.discard if deleted else self._listed.add)(key)
         if deleted:
             self._drop(key, life.version)
         else:
-            self._store(key, life, kept)
+            self._confirm(key, life, kept)
         if self._listed is None:
             self._advance(life.version)
+        elif deleted:
+            self._listed.discard(key)
+        else:
+            self._listed.add(key)
 
     def _hear_object(self, item: Raw) -> None:
         assert self._listed is not None
@@ -287,10 +240,10 @@ class Cache(Generic[W, T]):
         except _UNREADABLE as why:
             self._leave_out(why)
             return
+        self._confirm(key, life, kept)
         self._listed.add(key)
-        self._store(key, life, kept)
 
-    def _hear_bookmark(self, mark: _BookmarkMetadata) -> None:
+    def _hear_bookmark(self, mark: wire.BookmarkMetadata) -> None:
         if self._listed is None:
             self._advance(int(mark.resource_version))
         elif _LIST_ENDS in mark.annotations:
@@ -300,6 +253,7 @@ class Cache(Generic[W, T]):
         if version < self._version:
             # A list is never older than what was seen before it, unless the cluster was restored from a backup.
             newest, self._version = self._version, 0
+            self._unconfirmed.clear()
             self._lives = {key: _Life(life.uid, 0) for key, life in self._lives.items()}
             raise _Garbled(f"{self._kind.path}: the server went back from resourceVersion {newest} to {version}")
         assert self._listed is not None
@@ -317,9 +271,9 @@ class Cache(Generic[W, T]):
             for key in [key for key, put in self._unconfirmed.items() if put <= version]:
                 self._drop(key, self._unconfirmed.pop(key))
 
-    def _read(self, wire: W) -> tuple[str, _Life, T]:
-        metadata = wire.metadata
-        return self._kind.key(wire), _Life(metadata.uid, int(metadata.resource_version)), self._kind.keep(wire)
+    def _read(self, found: W) -> tuple[str, _Life, T]:
+        life = _Life(found.metadata.uid, int(found.metadata.resource_version))
+        return self._kind.key(found), life, self._kind.keep(found)
 
     def _leave_out(self, why: Exception) -> None:
         """A list goes on without an object that cannot be read. In a watch, it takes a list to know where we are."""
@@ -334,13 +288,20 @@ class Cache(Generic[W, T]):
         except _UNREADABLE as why:
             raise _Garbled(f"{self._kind.path}: the server's answer cannot be read: {why}") from why
 
-    def _store(self, key: str, life: _Life, kept: T) -> None:
+    def _confirm(self, key: str, life: _Life, kept: T) -> None:
+        if self._unconfirmed and self._unconfirmed.get(key, life.version + 1) <= life.version:
+            del self._unconfirmed[key]
+        self._store(key, life, kept)
+
+    def _store(self, key: str, life: _Life, kept: T) -> bool:
+        """Whether it was news."""
         known, before = self._lives.get(key), self.objects.get(key)
         if known is not None and known.version >= life.version:
-            return
+            return False
         self._lives[key], self.objects[key] = life, kept
         if known is None or known.uid != life.uid or before != kept:
             self._changed(key, before, kept)
+        return True
 
     def _drop(self, key: str, version: int) -> None:
         known = self._lives.get(key)

@@ -1,0 +1,168 @@
+"""The cache behind a bad connection to a real API server: cut, silent, refused, forgotten."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+
+import lab
+from kube_node_ready.kube.access import Access, access
+from tests.cached_maps import Copy, running, through
+from tests.proxy import Cuts, Fault, Proxy, Says, Stalls, in_turn
+
+
+@pytest.fixture(scope="module")
+def admin(plane: lab.Plane) -> Access:
+    return access(plane.kubeconfig())
+
+
+def watches(proxy: Proxy) -> list[str]:
+    return [asked for asked in proxy.asked if "watch=1" in asked]
+
+
+@pytest.mark.parametrize("fault", [Cuts(after=5), Cuts(after=300), Stalls(after=1000)], ids=str)
+def test_a_watch_that_breaks_in_the_middle_of_a_line_goes_on_where_it_was(
+    admin: Access, namespace: str, fault: Fault
+) -> None:
+    async def scenario(proxy: Proxy, copy: Copy) -> None:
+        async with running(copy):
+            proxy.plan = in_turn(fault, fault)
+            proxy.cut()
+            for n in range(5):
+                await copy.write("a", n)
+            await copy.has({"old": 1, "a": 4})
+            assert len(watches(proxy)) == 4
+            assert copy.cache.lists == 1
+
+    through(admin, namespace, scenario, silence=1)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Says(429, b"later", {"Retry-After": "1"}), Says(500), Says(200, b"<html>not Kubernetes</html>\n"), Cuts()],
+    ids=lambda fault: str(fault)[:20],
+)
+def test_a_server_that_does_not_answer_is_asked_again(admin: Access, namespace: str, fault: Fault) -> None:
+    async def scenario(proxy: Proxy, copy: Copy) -> None:
+        proxy.plan = in_turn(fault, fault)
+        async with running(copy):
+            await copy.has({"old": 1})
+            assert len(watches(proxy)) == 3
+            assert len(copy.heard.complaints) == 1
+            proxy.plan = in_turn(fault, fault)
+            proxy.cut()
+            await copy.write("new", 1)
+            await copy.has({"old": 1, "new": 1})
+
+    through(admin, namespace, scenario)
+
+
+GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        Says(410, json.dumps(GONE).encode()),
+        Says(200, json.dumps({"type": "ERROR", "object": GONE}, separators=(",", ":")).encode() + b"\n"),
+    ],
+    ids=["as an answer", "as an event"],
+)
+def test_a_forgotten_version_costs_one_list_which_tells_all_that_was_missed(
+    admin: Access, namespace: str, gone: Fault
+) -> None:
+    async def scenario(proxy: Proxy, copy: Copy) -> None:
+        for called in ("changes", "vanishes", "is made anew"):
+            await copy.write(called.replace(" ", "-"), 1)
+        async with running(copy):
+            copy.heard.changes.clear()
+            proxy.plan = in_turn(Says(500), Says(500), gone)
+            proxy.cut()
+            await copy.write("changes", 2)
+            await copy.delete("vanishes")
+            await copy.delete("is-made-anew")
+            await copy.write("is-made-anew", 1)
+            await copy.has({"old": 1, "changes": 2, "is-made-anew": 1})
+            assert sorted(copy.heard.changes, key=str) == [
+                ("changes", 1, 2),
+                ("is-made-anew", 1, 1),
+                ("vanishes", 1, None),
+            ]
+            assert copy.cache.lists == 2
+
+    through(admin, namespace, scenario)
+
+
+def test_a_server_that_ends_every_watch_at_once_is_not_run_down(admin: Access, namespace: str) -> None:
+    async def scenario(proxy: Proxy, copy: Copy) -> None:
+        async with running(copy):
+            proxy.plan = in_turn(*[Says(200)] * 1000)
+            proxy.asked.clear()
+            proxy.cut()
+            await asyncio.sleep(3)
+            assert 2 < len(proxy.asked) < 10
+            assert copy.cache.lists == 1
+
+    through(admin, namespace, scenario)
+
+
+def test_a_watch_on_which_nothing_is_ever_heard_ends_in_a_list(admin: Access, namespace: str) -> None:
+    async def scenario(proxy: Proxy, copy: Copy) -> None:
+        async with running(copy):
+            proxy.plan = in_turn(Stalls(after=0))
+            proxy.cut()
+            await copy.write("new", 1)
+            await copy.has({"old": 1, "new": 1})
+            assert copy.cache.lists == 2
+
+    through(admin, namespace, scenario, silence=1)
+
+
+def test_a_cluster_that_was_restored_from_a_backup_is_believed(admin: Access, namespace: str) -> None:
+    """Its resourceVersions begin again below those we know."""
+
+    async def scenario(proxy: Proxy, copy: Copy) -> None:
+        async with running(copy):
+            lives = copy.cache._lives
+            copy.cache._lives = {key: type(life)(life.uid, life.version + 10**9) for key, life in lives.items()}
+            copy.cache._version += 10**9
+            proxy.plan = in_turn(Says(410))
+            proxy.cut()
+            await copy.write("old", 2)
+            await copy.has({"old": 2})
+
+    through(admin, namespace, scenario)
+
+
+def test_a_list_that_ends_too_early_is_begun_again(admin: Access, namespace: str) -> None:
+    async def scenario(proxy: Proxy, copy: Copy) -> None:
+        for n in range(20):
+            await copy.write(f"m{n}", n)
+        proxy.plan = in_turn(Cuts(after=3000), Cuts(after=3000))
+        async with running(copy):
+            await copy.has({"old": 1} | {f"m{n}": n for n in range(20)})
+            assert copy.cache.lists == 1
+            assert len(watches(proxy)) == 3
+
+    through(admin, namespace, scenario)
+
+
+def test_a_server_that_does_not_stream_lists_is_asked_for_pages(fresh_plane: Callable[..., lab.Plane]) -> None:
+    plane = fresh_plane(apiserver_flags=["--feature-gates=WatchList=false"])
+
+    async def scenario(proxy: Proxy, copy: Copy) -> None:
+        await asyncio.gather(*(copy.write(f"m{n}", n) for n in range(1100)))
+        async with running(copy):
+            expected = {"old": 1} | {f"m{n}": n for n in range(1100)}
+            await copy.has(expected)
+            assert [asked for asked in proxy.asked if "sendInitialEvents" in asked] == proxy.asked[:1]
+            assert sum("limit=500" in asked for asked in proxy.asked) == 3
+            proxy.plan = in_turn(Says(410))
+            proxy.cut()
+            await copy.write("new", 1)
+            await copy.has(expected | {"new": 1})
+            assert sum("sendInitialEvents" in asked for asked in proxy.asked) == 1
+            assert copy.cache.lists == 2
+
+    through(access(plane.kubeconfig()), "default", scenario)

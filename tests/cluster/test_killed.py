@@ -1,0 +1,162 @@
+"""SIGKILL at every write, before and after it, and a new controller takes over: nothing is lost, nothing is doubled."""
+
+import itertools
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import Event, Namespace
+from lightkube.resources.core_v1 import Node as NodeObject
+
+import lab
+from lab import fake, waiting
+from tests.operator import a_config, operating
+
+PATIENCE = 60
+AT_A_TIME = 4
+MOMENTS = ("before", "after")
+# The writes of each journey, in their order; a test below sees to it that the lists are complete.
+PASSING = ("pod", "release", "status", "Verified", "drop")
+FAILING = (
+    "pod",
+    "VerificationFailed",
+    "status",
+    "pod 2",
+    "Verifying",
+    "drop",
+    "release",
+    "status",
+    "Verified",
+    "drop 2",
+)
+REMOVING = (
+    *("pod", "VerificationFailed", "VerificationExhausted", "status"),
+    *("pod 2", "Verifying", "drop", "VerificationFailed", "status"),
+    *("ledger", "node", "Removed"),
+)
+
+
+class Case:
+    """One node with a gate of its own, one namespace, and a controller that cares for nothing else."""
+
+    def __init__(self, plane: lab.Plane, folder: Path, name: str, verdict: lab.Verdict) -> None:
+        self.plane = plane
+        self.name = name
+        self.folder = folder / name
+        self.folder.mkdir()
+        plane.client.create(Namespace(metadata=ObjectMeta(name=name)))
+        gate = lab.Taint(f"example.com/{name}", value="true")
+        self.nodes: fake.FakeNodes = plane.fake_nodes(1, prefix=name, verdict=verdict, taints=[gate], labels={"case": name})
+        self.node = self.nodes.names[0]
+        self.config = a_config(
+            name,
+            nodeManagement={
+                "taints": [{"key": gate.key, "effect": gate.effect}],
+                "nodeSelector": {"case": name},
+            },
+        )
+
+    def removes(self) -> None:
+        """Its controller removes what fails twice."""
+        self.config["nodeManagement"] |= {"deleteFailedNodes": True, "removal": {"maxFailingCount": 1}}
+        self.config["reconciliation"]["maxRetries"] = 1
+        self.config["reconciliation"]["exhaustedRetrySeconds"] = 5
+        empty = "{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-node-ready-removals, namespace: %s}}"
+        self.plane.apply(empty % self.name)
+
+    def released(self) -> bool:
+        node = self.plane.client.get(NodeObject, self.node)
+        assert node.metadata
+        assert node.spec
+        keys = [taint.key for taint in node.spec.taints or []]
+        labelled = (node.metadata.labels or {}).get("node-ready/verified") == "true"
+        if labelled or f"example.com/{self.name}" not in keys:
+            assert labelled, "the gate and the label go together"
+            assert f"example.com/{self.name}" not in keys
+        return labelled
+
+    def failed(self) -> bool:
+        return "VerificationFailed" in self.events()
+
+    def gone(self) -> bool:
+        return not self.plane.kubectl("get", "node", self.node, "--ignore-not-found")
+
+    def pods_ever(self) -> list[str]:
+        """Every worker that was ever bound to its node, by the scheduler's own account."""
+        found = self.plane.client.list(Event, namespace=self.name, fields={"reason": "Scheduled"})
+        return sorted(str(event.involvedObject.name) for event in found)
+
+    def events(self) -> list[str]:
+        found = self.plane.client.list(Event, namespace="default", fields={"involvedObject.name": self.node})
+        return sorted(str(event.reason) for event in found if event.reportingComponent == "kube-node-ready-controller")
+
+    def idle(self) -> bool:
+        return not self.plane.kubectl("get", "pods", f"--namespace={self.name}", "-o", "name")
+
+    def until(self, what: str, condition: object) -> None:
+        assert callable(condition)
+        waiting.until(f"{self.name}: {what}", condition, PATIENCE, alive=self.plane.check)
+
+    def kill_at(self, write: int, moment: str) -> None:
+        """Run a controller that dies there, and wait for its death."""
+        command = [sys.executable, "-m", "tests.mortal", f"--die-at={write}:{moment}"]
+        with operating(self.folder, self.plane.kubeconfig(), self.config, command) as doomed:
+            self.heal_when_failed(lambda: doomed.process.poll() is not None)
+            assert doomed.process.returncode == -9
+
+    def heal_when_failed(self, done: object) -> None:
+        """A failing node passes once its failure was told; so both attempts are walked through."""
+        assert callable(done)
+        healed = False
+
+        def over() -> bool:
+            nonlocal healed
+            if not healed and "removes" not in self.name and self.failed():
+                self.nodes.decide(lab.PASSES)
+                healed = True
+            return bool(done())
+
+        self.until("it dies", over)
+
+
+def walk(plane: lab.Plane, folder: Path, journey: str, write: int, moment: str) -> Case:
+    """A journey interrupted at one write, and finished by another controller."""
+    case = Case(plane, folder, f"{journey}-{write}-{moment}", lab.PASSES if journey == "passes" else lab.fails())
+    if journey == "removes":
+        case.removes()
+    case.kill_at(write, moment)
+    with operating(case.folder, plane.kubeconfig(), case.config):
+        if journey == "removes":
+            case.until("removed", case.gone)
+        else:
+            case.heal_when_failed(case.released)
+            case.until("no worker is left", case.idle)
+            case.until("told", lambda: "Verified" in case.events())
+    return case
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("killed")
+
+
+@pytest.mark.parametrize(
+    ("journey", "writes"),
+    [("passes", PASSING), ("fails", FAILING), ("removes", REMOVING)],
+    ids=lambda value: str(value)[:7],
+)
+def test_nothing_is_lost_or_doubled_wherever_the_controller_dies(
+    plane: lab.Plane, folder: Path, journey: str, writes: tuple[str, ...]
+) -> None:
+    places = list(itertools.product(range(1, len(writes) + 1), MOMENTS))
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        cases = list(pool.map(lambda place: walk(plane, folder, journey, *place), places))
+    for case in cases:
+        pods = case.pods_ever()
+        assert len(pods) == len(set(pods)), f"{case.name}: an attempt was made twice: {pods}"
+        told = case.events()
+        assert len(told) == len(set(told)) or journey != "passes", f"{case.name}: told twice: {told}"
+        expected = {"passes": 1, "fails": 2, "removes": 2}[journey]
+        assert len(pods) == expected, f"{case.name}: {pods}, {told}"

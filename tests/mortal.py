@@ -1,0 +1,43 @@
+"""The controller, killed at a chosen write: `python -m tests.mortal --die-at=3:before --config=…`.
+
+The signal is SIGKILL, so nothing of it has a chance to tidy up. "before" is when the request is ready to be sent,
+"after" when it was answered and nobody has looked at the answer.
+"""
+
+import os
+import signal
+import sys
+from typing import Any
+
+from kube_node_ready import cli
+from kube_node_ready.kube.client import Kube
+
+_READS = {"get", "watch"}
+
+
+def mortal(write: int, moment: str) -> None:
+    """From now on, this process does not survive its so-and-so-manieth write."""
+    real = Kube._call
+    count = 0
+
+    async def call(self: Kube, request: Any, within: float) -> bytes:  # noqa: ANN401  the client's own
+        nonlocal count
+        if request.verb in _READS or "/leases" in request.path:
+            return await real(self, request, within)
+        count += 1
+        mine = count
+        if mine == write and moment == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = await real(self, request, within)
+        if mine == write:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    Kube._call = call  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    chosen, *rest = sys.argv[1:]
+    number, _, when = chosen.removeprefix("--die-at=").partition(":")
+    mortal(int(number), when)
+    cli.controller(rest)

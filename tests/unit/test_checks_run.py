@@ -1,0 +1,187 @@
+"""The runner, and the report it ends in."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from kube_node_ready.checks import report
+from kube_node_ready.checks.model import (
+    FAILED,
+    NOT_JUDGED,
+    PASSED,
+    CheckFailedError,
+    Deadline,
+    Job,
+    NotJudgedError,
+    Proof,
+    Result,
+)
+from kube_node_ready.checks.run import Limits, Observer, Runner
+
+
+def a_job(target: str, prove: Callable[[Deadline], Proof], name: str = "dns") -> Job:
+    return Job(name, target, prove)
+
+
+def passes(_deadline: Deadline) -> Proof:
+    return Proof()
+
+
+def raises(why: Exception) -> Callable[[Deadline], Proof]:
+    def prove(_deadline: Deadline) -> Proof:
+        raise why
+
+    return prove
+
+
+def run(*jobs: Job, each: float = 5, everything: float = 10) -> dict[str, Result]:
+    return {result.target: result for result in Runner(Limits(each, everything), Observer()).run(jobs)}
+
+
+class TestRunner:
+    def test_one_failure_hides_nothing(self) -> None:
+        found = run(
+            a_job("good", passes),
+            a_job("bad", raises(CheckFailedError("no"))),
+            a_job("open", raises(NotJudgedError("who knows"))),
+            a_job("buggy", raises(ZeroDivisionError("by zero"))),
+            a_job("late", raises(TimeoutError())),
+        )
+        verdicts = {target: (result.verdict, result.error) for target, result in found.items()}
+        assert verdicts == {
+            "good": (PASSED, ""),
+            "bad": (FAILED, "no"),
+            "open": (NOT_JUDGED, "not judged: who knows"),
+            "buggy": (FAILED, "the check itself broke: ZeroDivisionError: by zero"),
+            "late": (FAILED, "timed out after 5 s"),
+        }
+
+    def test_all_jobs_run_at_the_same_time(self) -> None:
+        together = threading.Barrier(8)
+
+        def meet(_deadline: Deadline) -> Proof:
+            together.wait(timeout=5)
+            return Proof()
+
+        assert all(result.ok for result in run(*(a_job(str(number), meet) for number in range(8))).values())
+
+    def test_a_job_that_never_ends_is_given_up_and_the_others_count(self) -> None:
+        forever = threading.Event()
+        found = run(a_job("stuck", lambda _: Proof({"never": forever.wait(20)})), a_job("good", passes), each=0.2)
+        forever.set()
+        assert found["stuck"].error == "timed out after 0.2 s"
+        assert 200 <= found["stuck"].ms < 5000
+        assert found["good"].ok
+
+    def test_all_of_it_ends_with_the_overall_deadline(self) -> None:
+        forever = threading.Event()
+        begun = time.monotonic()
+        found = run(a_job("stuck", lambda _: Proof({"never": forever.wait(20)})), each=20, everything=0.2)
+        forever.set()
+        assert not found["stuck"].ok
+        assert time.monotonic() - begun < 10
+
+    def test_jobs_that_a_job_finds_are_run_in_its_place(self) -> None:
+        more = (a_job("one", passes), a_job("two", raises(CheckFailedError("no"))))
+        found = run(a_job("finder", lambda _: Proof(more=more)))
+        assert {target: result.ok for target, result in found.items()} == {"one": True, "two": False}
+
+    def test_jobs_found_too_late_are_not_judged(self) -> None:
+        def find_late(_deadline: Deadline) -> Proof:
+            time.sleep(0.3)
+            return Proof(more=(a_job("late", passes),))
+
+        found = run(a_job("finder", find_late), each=0.2, everything=0.2)
+        assert found["late"].verdict == NOT_JUDGED
+
+    def test_a_stop_tells_what_is_known(self) -> None:
+        forever, done = threading.Event(), threading.Event()
+
+        class Watch(Observer):
+            def ended(self, result: Result, facts: Mapping[str, object]) -> None:
+                assert not facts
+                if result.ok:
+                    done.set()
+
+        runner = Runner(Limits(20, 20), Watch())
+
+        def stop_when_one_is_done() -> None:
+            done.wait(5)
+            runner.stop()
+
+        threading.Thread(target=stop_when_one_is_done).start()
+        jobs = [a_job("stuck", lambda _: Proof({"never": forever.wait(20)})), a_job("good", passes)]
+        found = {result.target: result for result in runner.run(jobs)}
+        forever.set()
+        assert found["stuck"].error == "stopped before it ended"
+        assert found["good"].ok
+
+    def test_causes_come_before_consequences_and_both_before_what_passed(self) -> None:
+        found = run(
+            a_job("fine", passes, "dns"),
+            a_job("open", raises(NotJudgedError("who knows")), "network"),
+            a_job("cause", raises(CheckFailedError("no")), "payload"),
+            a_job("open too", raises(NotJudgedError("who knows")), "services"),
+        )
+        assert list(found) == ["cause", "open", "open too", "fine"]
+
+
+def results(count: int, verdict: str, *, name: str = "dns", error: str = "", target: str = "target") -> list[Result]:
+    return [Result(name, f"{target}-{number}", verdict, number, error) for number in range(count)]
+
+
+def decoded(found: list[Result], node: str = "node", error: str = "") -> dict[str, object]:
+    data = report.encode(node, found, error)
+    assert len(data) <= 4096
+    parsed: dict[str, object] = json.loads(data)
+    return parsed
+
+
+class TestReport:
+    def test_it_says_everything_if_there_is_room(self) -> None:
+        found = [Result("dns", "a", FAILED, 12, "no"), Result("api", "b", PASSED, 3)]
+        assert decoded(found) == {
+            "v": 1,
+            "node": "node",
+            "checks": [
+                {"name": "dns", "ok": False, "ms": 12, "target": "a", "error": "no"},
+                {"name": "api", "ok": True, "ms": 3, "target": "b"},
+            ],
+        }
+
+    def test_long_errors_are_shortened_first(self) -> None:
+        found = decoded(results(10, FAILED, error="x" * 1000) + results(10, PASSED))
+        checks = found["checks"]
+        assert isinstance(checks, list)
+        assert len(checks) == 20
+        assert checks[0]["error"].endswith("x…")
+
+    def test_then_passing_targets_share_an_entry(self) -> None:
+        checks = decoded(results(5, FAILED, error="why") + results(100, PASSED, target="t" * 50))["checks"]
+        assert isinstance(checks, list)
+        assert [check["ok"] for check in checks] == [False] * 5 + [True]
+        assert checks[-1]["target"].endswith("-0 and 99 more")
+        assert checks[-1]["ms"] == 99
+
+    def test_failing_checks_are_always_named(self) -> None:
+        found = [
+            one for name in ("dns", "network", "services") for one in results(100, FAILED, name=name, error="é" * 90)
+        ]
+        checks = decoded(found)["checks"]
+        assert isinstance(checks, list)
+        assert {check["name"] for check in checks} == {"dns", "network", "services"}
+
+    @pytest.mark.parametrize("count", range(1, 60))
+    def test_it_fits_however_many_targets_there_are(self, count: int) -> None:
+        decoded(results(count, FAILED, error="x" * 40))
+
+    def test_an_error_without_checks_is_a_report_too(self) -> None:
+        assert decoded([], error="no token") == {"v": 1, "node": "node", "checks": [], "error": "no token"}
+
+    @pytest.mark.parametrize("text", ["\0" * 5000, "\ud800" * 5000, "😀" * 5000])
+    def test_no_text_makes_it_too_long_or_no_json(self, text: str) -> None:
+        found = [Result(name, text, FAILED, 10**9, text) for name in ("dns", "api", "network", "services", "payload")]
+        decoded(found, node=text, error=text)

@@ -1,0 +1,200 @@
+"""`kube-node-ready check`: from a machine with a kubeconfig, and from one without."""
+
+import base64
+import io
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kube_node_ready.checks import kubeconfig, table, wire
+from kube_node_ready.checks.access import NoAccessError
+from kube_node_ready.checks.model import Deadline
+from kube_node_ready.checks.settings import Settings
+from lab import pki
+from tests.check_servers import FakeApi, http
+
+SETTINGS = Settings()._replace(dns_test_domains=("localhost",), check_timeout_seconds=5)
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[FakeApi]:
+    with FakeApi(tmp_path / "pki").running() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _no_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+def a_kubeconfig(fake: FakeApi, folder: Path, **user: object) -> Path:
+    path = pki.kubeconfig(
+        folder / "kubeconfig", f"https://127.0.0.1:{fake.port}", fake.authority.certificate, "a-token"
+    )
+    if user:
+        edit(path, "users", "user", user)
+    return path
+
+
+def edit(path: Path, section: str, kind: str, change: dict[str, Any]) -> None:
+    content = yaml.safe_load(path.read_text())
+    content[section][0][kind] = change
+    path.write_text(yaml.safe_dump(content))
+
+
+def test_with_a_kubeconfig_the_api_is_checked(fake: FakeApi, tmp_path: Path) -> None:
+    out = io.StringIO()
+    assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out) == 0
+    rows = [line.split() for line in out.getvalue().splitlines()]
+    assert rows[0] == ["CHECK", "TARGET", "RESULT", "MS", "WHY"]
+    passed = {row[0] for row in rows if row[2] == "passed"}
+    assert passed == {"dns", "api", "network", "services", "payload", "clock"}
+    assert "kube-system/kube-dns skipped" in " ".join(" ".join(row) for row in rows)
+    assert fake.asked[0][1]["authorization"] == "Bearer a-token"
+
+
+def test_a_failure_fails_the_command_and_says_why(fake: FakeApi, tmp_path: Path) -> None:
+    fake.answers["/api"] = http(status=401)
+    out = io.StringIO()
+    assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out) == 1
+    (row,) = [line for line in out.getvalue().splitlines() if line.startswith("api ")]
+    assert "failed" in row
+    assert row.endswith("the API server does not accept our credentials (401)")
+
+
+def test_without_a_cluster_what_needs_one_is_skipped_and_says_so() -> None:
+    out = io.StringIO()
+    assert table.check(SETTINGS, None, out) == 0
+    rows = out.getvalue().splitlines()[1:]
+    assert [row.split()[2] for row in rows if row.startswith("dns")] == ["passed"]
+    skipped = [row for row in rows if "neither a ServiceAccount nor a kubeconfig" in row]
+    assert {row.split()[0] for row in skipped} == {"api", "network", "services", "payload", "clock"}
+
+
+def test_the_clusters_name_is_skipped_where_nobody_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(host: str) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, f"{host} is unknown")
+
+    out = io.StringIO()
+    monkeypatch.setattr(wire, "addresses_of", unknown)
+    assert table.check(Settings()._replace(check_timeout_seconds=5), None, out) == 0
+    assert "this machine's resolver is not the cluster's" in out.getvalue()
+
+
+def test_json_is_the_workers_report(fake: FakeApi, tmp_path: Path) -> None:
+    out = io.StringIO()
+    table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out, output="json")
+    found = json.loads(out.getvalue())
+    assert found["v"] == 1
+    assert {check["name"] for check in found["checks"]} == {"dns", "api", "network", "services", "payload", "clock"}
+
+
+def test_colour_is_for_terminals_only(fake: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    plain, coloured = io.StringIO(), Terminal()
+    for out in (plain, coloured):
+        table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out)
+    assert "\033[" not in plain.getvalue()
+    assert "\033[32mpassed" in coloured.getvalue()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not table._wants_colour(coloured)
+
+
+def test_a_plug_in_is_not_run_and_its_checks_are_skipped(fake: FakeApi, tmp_path: Path) -> None:
+    out = io.StringIO()
+    assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path, exec={"command": "aws"}), out) == 0
+    assert "gets its credentials by exec, and this command runs no such program" in out.getvalue()
+    assert not fake.asked
+
+
+def test_the_command_reads_settings_from_a_file(
+    fake: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("dnsTestDomains: [localhost]\npayload: false\n")
+    config = a_kubeconfig(fake, tmp_path)
+    assert table.main(["--kubeconfig", str(config), "--config", str(settings)]) == 0
+    assert "payload" not in capsys.readouterr().out
+
+
+def test_wrong_settings_and_unusable_kubeconfigs_have_their_exit_codes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("dnsTestDomain: [localhost]\n")
+    assert table.main(["--config", str(settings)]) == 2
+    assert "did you mean dnsTestDomains?" in capsys.readouterr().err
+    assert table.main(["--kubeconfig", str(tmp_path / "missing")]) == 3
+    assert "cannot be read" in capsys.readouterr().err
+
+
+class TestKubeconfig:
+    def test_a_client_certificate_is_presented(self, tmp_path: Path) -> None:
+        authority = pki.Authority(tmp_path / "pki")
+        pair = authority.sign("client", "someone")
+        path = pki.kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:6443", authority.certificate, pair)
+        found = kubeconfig.load(path)
+        assert (found.host, found.port, found.token) == ("127.0.0.1", 6443, "")
+        assert found.context.verify_mode is ssl.CERT_REQUIRED
+
+    def test_a_certificate_without_its_key_is_refused(self, tmp_path: Path) -> None:
+        authority = pki.Authority(tmp_path / "pki")
+        pair, other = authority.sign("client", "someone"), authority.sign("other", "someone")
+        path = pki.kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:6443", authority.certificate, pair)
+        edit(path, "users", "user", {"client-certificate": str(pair.certificate), "client-key": str(other.key)})
+        with pytest.raises(NoAccessError, match="do not fit"):
+            kubeconfig.load(path)
+
+    def test_verification_is_skipped_only_if_asked_for(self, fake: FakeApi, tmp_path: Path) -> None:
+        path = a_kubeconfig(fake, tmp_path)
+        server = f"https://127.0.0.1:{fake.port}/prefix/"
+        edit(path, "clusters", "cluster", {"server": server, "insecure-skip-tls-verify": True})
+        found = kubeconfig.load(path)
+        assert found.path == "/prefix"
+        found.connect(Deadline(5)).close()
+
+    def test_files_are_found_beside_the_kubeconfig(self, fake: FakeApi, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("its-content\n")
+        found = kubeconfig.load(a_kubeconfig(fake, tmp_path, tokenFile="file"))
+        assert found.token.startswith("its-content")
+        assert found.token.strip() == found.token
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("a: [", "is not YAML"),
+            ("[]", "holds no mapping"),
+            ("current-context: x", "has no context called 'x'"),
+            ("{current-context: x, contexts: [{name: x, context: {cluster: y}}]}", "has no cluster called 'y'"),
+        ],
+    )
+    def test_what_is_missing_is_named(self, tmp_path: Path, text: str, words: str) -> None:
+        path = tmp_path / "kubeconfig"
+        path.write_text(text)
+        with pytest.raises(NoAccessError, match=words):
+            kubeconfig.load(path)
+
+    def test_data_that_is_not_base64_is_refused(self, fake: FakeApi, tmp_path: Path) -> None:
+        path = a_kubeconfig(fake, tmp_path)
+        for data in ("!!", base64.b64encode(b"\xff\xfe").decode()):
+            edit(path, "clusters", "cluster", {"server": "https://a:1", "certificate-authority-data": data})
+            with pytest.raises(NoAccessError, match="certificate-authority-data is not base64 of PEM"):
+                kubeconfig.load(path)
+
+    def test_a_server_without_tls_is_refused(self, fake: FakeApi, tmp_path: Path) -> None:
+        path = a_kubeconfig(fake, tmp_path)
+        edit(path, "clusters", "cluster", {"server": "http://localhost:8001"})
+        with pytest.raises(NoAccessError, match="server is 'http://localhost:8001', and must be an https:// URL"):
+            kubeconfig.load(path)

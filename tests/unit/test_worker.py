@@ -1,0 +1,295 @@
+"""The worker as a process: exit codes, last words, log lines, and that it always ends."""
+
+import io
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_node_ready import log, worker
+from tests.check_servers import FakeApi, dns_reply, dns_server, http, http_json, slices
+
+PROGRAM = """
+import os, sys
+from kube_node_ready import worker
+code = worker.work(os.environ, folder=sys.argv[1])
+os._exit(code)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    yield
+    log.configure()
+
+
+class Pod:
+    """What a pod gives the worker: an environment, a mounted ServiceAccount, a file for its last words."""
+
+    def __init__(self, fake: FakeApi, folder: Path, **settings: object) -> None:
+        folder.mkdir()
+        self.account = folder
+        (folder / "token").write_text("the-token")
+        (folder / "ca.crt").write_bytes(fake.authority.certificate.read_bytes())
+        self.termination_log = folder / "termination-log"
+        defaults = {"dnsTestDomains": ["localhost"], "checkTimeoutSeconds": 5, "dnsService": ""}
+        self.environ = {
+            "NODE_NAME": "node-1",
+            "POD_NAMESPACE": "kube-system",
+            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+            "KUBERNETES_SERVICE_PORT": str(fake.port),
+            "KUBE_NODE_READY_WORKER_CONFIG": json.dumps(defaults | settings),
+            "TERMINATION_LOG": str(self.termination_log),
+        }
+
+    def work(self, **environ: str) -> int:
+        return worker.work(self.environ | environ, folder=self.account)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.termination_log.read_bytes())
+        return found
+
+    @property
+    def failed(self) -> set[str]:
+        return {check["name"] for check in self.report["checks"] if not check["ok"]}
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[FakeApi]:
+    with FakeApi(tmp_path / "pki").running() as running:
+        yield running
+
+
+@pytest.fixture
+def pod(fake: FakeApi, tmp_path: Path) -> Pod:
+    return Pod(fake, tmp_path / "pod")
+
+
+class TestVerdict:
+    def test_a_sound_node_passes(self, pod: Pod, capsys: pytest.CaptureFixture[str]) -> None:
+        assert pod.work() == 0
+        assert pod.report["node"] == "node-1"
+        assert {check["name"] for check in pod.report["checks"]} == {
+            *("dns", "api", "network", "services", "payload", "clock")
+        }
+        assert not pod.failed
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert lines[-1]["msg"] == "All checks passed"
+        assert {"level", "timestamp", "msg", "node", "total_duration"} == set(lines[-1])
+        (dns,) = [line for line in lines if line["msg"] == "DNS check passed"]
+        assert dns["domain"] == "localhost"
+        assert dns["addresses"]
+        assert dns["duration"].endswith("s")
+
+    def test_every_ready_dns_server_is_a_target_of_its_own(self, fake: FakeApi, tmp_path: Path) -> None:
+        with dns_server(lambda query: [dns_reply(query)], lambda query: [dns_reply(query)]) as port:
+            path = "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices"
+            fake.answers[path] = http_json(slices(["127.0.0.1", "127.0.0.2"], port=port))
+            pod = Pod(fake, tmp_path / "dns-pod", dnsService="kube-system/kube-dns", checkTimeoutSeconds=1)
+            assert pod.work() == 1
+        verdicts = {check["target"]: check["ok"] for check in pod.report["checks"] if check["name"] == "network"}
+        assert verdicts == {f"127.0.0.1:{fake.port}": True, f"127.0.0.1:{port}": True, f"127.0.0.2:{port}": False}
+
+    def test_a_failing_check_is_exit_code_1_and_comes_first(self, fake: FakeApi, pod: Pod) -> None:
+        fake.answers["/openapi/v2"] = http(b"small")
+        assert pod.work() == 1
+        assert pod.failed == {"payload"}
+        assert pod.report["checks"][0]["name"] == "payload"
+
+    def test_an_api_server_that_is_away_leaves_nothing_proved(self, pod: Pod) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = str(listener.getsockname()[1])
+        assert pod.work(KUBERNETES_SERVICE_PORT=port) == 1
+        assert pod.failed == {"api", "network", "services", "payload", "clock"}
+        first, second = pod.report["checks"][:2]
+        assert (first["name"], second["name"]) == ("api", "network")
+        assert "Connection refused" in first["error"]
+
+    def test_switched_off_checks_do_not_run(self, fake: FakeApi, tmp_path: Path) -> None:
+        pod = Pod(fake, tmp_path / "small", payload=False, clock=False, services=[])
+        assert pod.work() == 0
+        assert {check["name"] for check in pod.report["checks"]} == {"dns", "api", "network"}
+
+
+class TestCannotCheck:
+    def test_wrong_settings_are_exit_code_2_with_every_mistake(self, pod: Pod) -> None:
+        assert pod.work(CHECK_TIMEOUT="soon", LOG_LEVEL="loud") == 2
+        assert pod.report["checks"] == []
+        assert "CHECK_TIMEOUT" in pod.report["error"]
+        assert "LOG_LEVEL" in pod.report["error"]
+
+    def test_without_a_nodes_name_it_is_exit_code_2(self, pod: Pod) -> None:
+        assert pod.work(NODE_NAME="") == 2
+        assert "NODE_NAME is not set" in pod.report["error"]
+
+    def test_a_settings_file_that_is_asked_for_and_missing_is_exit_code_2(self, pod: Pod) -> None:
+        assert pod.work(WORKER_CONFIG_PATH="/nonexistent/worker-config.yaml") == 2
+
+    @pytest.mark.parametrize("file", ["token", "ca.crt"])
+    def test_without_token_or_authority_it_is_exit_code_3(self, pod: Pod, file: str) -> None:
+        (pod.account / file).unlink()
+        assert pod.work() == 3
+        assert f"{file} cannot be read" in pod.report["error"]
+        assert pod.report["checks"] == []
+
+    def test_outside_a_pod_it_is_exit_code_3(self, pod: Pod) -> None:
+        assert pod.work(KUBERNETES_SERVICE_HOST="") == 3
+
+    def test_a_bug_is_exit_code_10_in_one_line(
+        self, pod: Pod, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def break_down(*_: object) -> None:
+            raise ZeroDivisionError("by zero")
+
+        monkeypatch.setattr("kube_node_ready.checks.plan.in_pod", break_down)
+        assert pod.work() == 10
+        assert pod.report["error"] == "unexpected ZeroDivisionError: by zero"
+        assert "Traceback" not in capsys.readouterr().out
+        assert pod.work(LOG_LEVEL="debug") == 10
+        assert "Traceback (most recent call last)" in capsys.readouterr().out
+
+    def test_a_dry_run_needs_no_name_writes_no_last_words_and_judges_the_same(
+        self, fake: FakeApi, pod: Pod, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert pod.work(NODE_NAME="", DRY_RUN="true") == 0
+        assert not pod.termination_log.exists()
+        assert json.loads(json.loads(capsys.readouterr().out.splitlines()[-1])["report"])["node"] == "dry-run-node"
+        fake.answers["/api"] = http(status=401)
+        assert pod.work(NODE_NAME="", DRY_RUN="true") == 1
+
+    def test_last_words_that_cannot_be_written_do_not_change_the_verdict(self, pod: Pod) -> None:
+        assert pod.work(TERMINATION_LOG="/nonexistent/termination-log") == 0
+
+
+class TestProcess:
+    def start(self, pod: Pod) -> subprocess.Popen[str]:
+        argv = [sys.executable, "-c", PROGRAM, str(pod.account)]
+        return subprocess.Popen(argv, env=os.environ | pod.environ, stdout=subprocess.PIPE, text=True)
+
+    def test_it_ends_on_sigterm_and_tells_what_it_knows(self, fake: FakeApi, tmp_path: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            target = f"127.0.0.1:{silent.getsockname()[1]}"
+            pod = Pod(fake, tmp_path / "stopped", networkTargets=[f"http://{target}/"], checkTimeoutSeconds=60)
+            with self.start(pod) as process:
+                assert process.stdout
+                passed = (line for line in process.stdout if "check passed" in line)
+                assert len(list(itertools.islice(passed, 7))) == 7
+                process.send_signal(signal.SIGTERM)
+                process.stdout.read()
+                assert process.wait(10) == 1
+        (unfinished,) = [check for check in pod.report["checks"] if not check["ok"]]
+        assert (unfinished["target"], unfinished["error"]) == (f"http://{target}/", "stopped before it ended")
+
+    def test_it_loads_nothing_that_a_passing_run_does_not_need(self, pod: Pod) -> None:
+        """Each of these costs every new node several milliseconds."""
+        dear = {"argparse", "asyncio", "dataclasses", "difflib", "http.client", "inspect", "pathlib", "typing", "yaml"}
+        program = PROGRAM.replace("os._exit(code)", "print(*sys.modules); sys.stdout.flush(); os._exit(code)")
+        argv = [sys.executable, "-S", "-c", program, str(pod.account)]
+        source = str(Path(worker.__file__).parent.parent)
+        environ = pod.environ | {"PYTHONPATH": source}
+        done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
+        assert not dear & set(done.stdout.splitlines()[-1].split())
+
+    @pytest.mark.parametrize(
+        ("argument", "code", "words"),
+        [
+            ("--version", 0, "kube-node-ready-worker "),
+            ("--help", 0, "exit codes:"),
+            ("--frobnicate", 2, "unrecognized arguments"),
+        ],
+    )
+    def test_it_speaks_to_people(self, argument: str, code: int, words: str) -> None:
+        argv = [sys.executable, "-c", "from kube_node_ready.worker import main; main()", argument]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == code
+        assert words in done.stdout + done.stderr
+
+    def test_a_resolver_that_never_answers_cannot_keep_it(self, pod: Pod) -> None:
+        stuck = PROGRAM.replace(
+            "code =", "import time, socket; socket.getaddrinfo = lambda *a, **k: time.sleep(60)\ncode ="
+        )
+        pod.environ["CHECK_TIMEOUT"] = "0.3s"
+        begun = time.monotonic()
+        argv = [sys.executable, "-c", stuck, str(pod.account)]
+        done = subprocess.run(argv, env=os.environ | pod.environ, capture_output=True, timeout=30, check=False)
+        assert done.returncode == 1
+        assert time.monotonic() - begun < 20
+        assert "timed out after 0.3 s" in [
+            check.get("error") for check in pod.report["checks"] if check["name"] == "dns"
+        ]
+
+
+class TestLog:
+    def test_json_lines_have_level_time_and_event_first(self) -> None:
+        stream = io.StringIO()
+        log.configure(stream=stream)
+        log.log("node verified", node="a", attempt=2)
+        assert stream.getvalue().startswith('{"level":"info","timestamp":"20')
+        found = json.loads(stream.getvalue())
+        assert (found["msg"], found["node"], found["attempt"]) == ("node verified", "a", 2)
+
+    def test_console_lines_are_for_people(self) -> None:
+        stream = io.StringIO()
+        log.configure("debug", "console", stream)
+        log.log("DNS check passed", domain="a.example", duration="0.123s", why="two words", addresses=["10.0.0.1"])
+        line = stream.getvalue()
+        assert line[8:].rstrip("\n") == (
+            ' INFO  DNS check passed  domain=a.example duration=0.123s why="two words" addresses=[10.0.0.1]'
+        )
+        log.log("careful", level="warn")
+        assert stream.getvalue().endswith(" WARN  careful\n")
+
+    def test_lines_below_the_level_are_not_written(self) -> None:
+        stream = io.StringIO()
+        log.configure("warn", stream=stream)
+        log.log("quiet")
+        log.log("loud", level="error")
+        assert [json.loads(line)["msg"] for line in stream.getvalue().splitlines()] == ["loud"]
+
+    def test_a_line_is_one_line_whatever_is_in_it(self) -> None:
+        stream = io.StringIO()
+        for kind in log.FORMATS:
+            log.configure("info", kind, stream)
+            log.log("event", text="two\nlines", thing=object(), timestamp="forged")
+        assert len(stream.getvalue().splitlines()) == 2
+        assert json.loads(stream.getvalue().splitlines()[0])["timestamp"] != "forged"
+
+    def test_threads_do_not_mix_their_lines(self) -> None:
+        class Slow(io.StringIO):
+            def write(self, text: str) -> int:
+                for letter in text:
+                    super().write(letter)
+                    if letter == ":":
+                        time.sleep(0)
+                return len(text)
+
+        stream = Slow()
+        log.configure(stream=stream)
+        threads = [threading.Thread(target=log.log, args=(f"event {number}",)) for number in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({json.loads(line)["msg"] for line in stream.getvalue().splitlines()}) == 20
+
+    def test_a_reader_who_left_stops_nobody(self) -> None:
+        stream = io.StringIO()
+        log.configure(stream=stream)
+        stream.close()
+        log.log("into the void")
+
+    @pytest.mark.parametrize(("level", "kind"), [("loud", "json"), ("info", "xml")])
+    def test_unknown_levels_and_formats_are_refused(self, level: str, kind: str) -> None:
+        with pytest.raises(ValueError, match="is unknown; there are"):
+            log.configure(level, kind)
