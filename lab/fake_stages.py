@@ -45,13 +45,19 @@ HANGS = Verdict(ends=False)
 
 
 def of_group(prefix: str, verdict: Verdict) -> list[dict[str, Any]]:
-    """The stages that carry out a verdict on the nodes `prefix-0`, `prefix-1`, …
+    """The stages that carry out a verdict on the nodes `prefix-0`, `prefix-1`, …"""
+    return _carrying_out(verdict, prefix, f"^{re.escape(prefix)}-[0-9]+$")
 
-    Always the same names, so that a new verdict replaces the old; a stage with no part in the verdict matches nothing.
-    """
-    pattern = json.dumps(f"^{re.escape(prefix)}-[0-9]+$")
+
+def of_pool(pool: str, verdict: Verdict) -> list[dict[str, Any]]:
+    """The same on the nodes that Karpenter's KWOK provider makes for a NodePool, and names after their NodeClaims."""
+    return _carrying_out(verdict, f"pool-{pool}", f"^kwok-{re.escape(pool)}-[a-z0-9]{{5}}-")
+
+
+def _carrying_out(verdict: Verdict, prefix: str, nodes: str) -> list[dict[str, Any]]:
+    """Always the same names, so that a new verdict replaces the old; a stage with no part in it matches nothing."""
     mine = [
-        _is(f'.spec.nodeName | if test({pattern}) then "yes" else "no" end', "yes"),
+        _is(f'.spec.nodeName | if test({json.dumps(nodes)}) then "yes" else "no" end', "yes"),
         _is(".spec.restartPolicy", "Never", "OnFailure"),
     ]
     starting = _running() if verdict.starts else _waiting(verdict.reason, verdict.message)

@@ -26,6 +26,7 @@ from lab import addons, audit, build, components, images, network, pki, runs, wa
 from lab.errors import ComponentDiedError, LabError
 from lab.fake import FakeNodes, Simulation
 from lab.fake_stages import PASSES, Verdict
+from lab.karpenter import Karpenter
 from lab.node import Node, Surroundings
 from lab.process import Process
 from lab.taints import Taint
@@ -201,6 +202,18 @@ class Plane:
         """Simulated nodes `prefix-0`, `prefix-1`, … on which every pod that ends at all ends with the verdict."""
         return self._simulation.nodes(count, prefix, verdict, taints, labels or {})
 
+    def karpenter(self) -> Karpenter:
+        """Karpenter with its KWOK provider, at work. To build it takes minutes, once."""
+        return self._karpenter
+
+    @cached_property
+    def _karpenter(self) -> Karpenter:
+        for process in self._simulation.processes:
+            process.check()
+        karpenter = Karpenter(self.run, self.client, self.kubeconfig(), self.network.ports(2))
+        karpenter.start()
+        return karpenter
+
     @cached_property
     def _simulation(self) -> Simulation:
         simulation = Simulation(self.run, self.programs, self.client, self.kubeconfig(), self.version)
@@ -223,9 +236,11 @@ class Plane:
 
     def _processes(self) -> list[Process]:
         simulation: Simulation | None = self.__dict__.get("_simulation")
+        karpenter: Karpenter | None = self.__dict__.get("_karpenter")
         return [
             *(self.etcd, self.apiserver, self.controller_manager, self.scheduler),
             *(simulation.processes if simulation else ()),
+            *((karpenter.process,) if karpenter else ()),
         ]
 
     def _components(self) -> tuple[Process, Process, Process, Process]:

@@ -101,8 +101,8 @@ class Cluster:
             state = {"terminated": {"exitCode": codes[verdict]}}
             pod["status"]["containerStatuses"] = [{"name": "worker", "state": state}]
         elif verdict == "stuck":
-            state = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
-            pod["status"]["containerStatuses"] = [{"name": "worker", "state": state}]
+            stuck = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+            pod["status"]["containerStatuses"] = [{"name": "worker", "state": stuck}]
 
     # What the controller sees.
 

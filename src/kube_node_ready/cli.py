@@ -37,7 +37,7 @@ def controller(argv: Sequence[str] | None = None) -> NoReturn:
 
     parser = argparse.ArgumentParser(
         prog="kube-node-ready-controller",
-        description="Watches for gated nodes, runs a worker on each, and opens the gate of those that prove themselves.",
+        description="Watches for gated nodes, runs a worker on each, and opens the gate of those that pass.",
         epilog="Exit codes: 0 stopped by a signal, 1 lost the Lease, 2 bad configuration, 3 no way to Kubernetes.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")

@@ -10,7 +10,7 @@ import msgspec
 
 from kube_node_ready import karpenter, ledger
 from kube_node_ready.kube.client import Kube, PatchKind
-from kube_node_ready.kube.errors import AlreadyExists, LostRace, NotFound
+from kube_node_ready.kube.errors import AlreadyExists, LostRace, NotFound, Refused
 from kube_node_ready.kube.lease import LeaseLost
 from kube_node_ready.log import log
 from kube_node_ready.objects import Pod
@@ -125,14 +125,21 @@ class Writer:
         if self._setup.removal_dry_run:
             raise RemovalImpossible(f"dry run: would remove {f'NodeClaim {claim.name}' if claim else 'the Node'}")
         await self._book(effect)
-        path, uid = (claim.path, claim.uid) if claim else (_path(node), node.uid)
+        what = f"NodeClaim {claim.name}" if claim else "the Node"
+        try:
+            await self._delete(node, claim)
+        except Refused as why:
+            raise RemovalImpossible(f"{what} cannot be deleted: {why}") from why
+        removed = Announce(node, "Removed", f"deleted {what}: {effect.reason}", node.record.attempt, warning=True)
+        await self._announce(removed)
+
+    async def _delete(self, node: Node, claim: karpenter.Claim | None) -> None:
+        if claim and claim.deleting:  # draining its node may take Karpenter a while
+            return
         if claim:
             log("Found NodeClaim for failed node, deleting NodeClaim instead", nodeClaim=claim.name, node=node.name)
         with suppress(NotFound):
-            await self._kube.delete(path, uid=uid)
-        what = f"NodeClaim {claim.name}" if claim else "the Node"
-        removed = Announce(node, "Removed", f"deleted {what}: {effect.reason}", node.record.attempt, warning=True)
-        await self._announce(removed)
+            await self._kube.delete(claim.path if claim else _path(node), uid=claim.uid if claim else node.uid)
 
     async def _book(self, effect: RemoveNode) -> None:
         if budget.is_booked(effect.node, effect.ledger):

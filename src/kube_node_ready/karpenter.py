@@ -19,6 +19,7 @@ class Claim(msgspec.Struct, frozen=True):
     path: str
     name: str
     uid: str
+    deleting: bool
 
 
 async def find_claim(kube: Kube, node: Node) -> Claim | None:
@@ -30,7 +31,9 @@ async def find_claim(kube: Kube, node: Node) -> Claim | None:
         found = await _owner(kube, folder, node) or await _by_node_name(kube, folder, node)
     except (KubeError, msgspec.DecodeError) as why:
         raise LookUpFailed(f"its NodeClaim cannot be looked up: {why}") from why
-    return Claim(f"{folder}/{found.name}", found.name, found.uid) if found else None
+    if found is None:
+        return None
+    return Claim(f"{folder}/{found.name}", found.name, found.uid, found.deletion_timestamp is not None)
 
 
 async def _folder(kube: Kube) -> str | None:
@@ -51,9 +54,12 @@ async def _owner(kube: Kube, folder: str, node: Node) -> Metadata | None:
     if not node.claim:
         return None
     try:
-        return msgspec.json.decode(await kube.get(f"{folder}/{node.claim}"), type=NodeClaim).metadata
+        claim = msgspec.json.decode(await kube.get(f"{folder}/{node.claim}"), type=NodeClaim)
     except NotFound:
         return None
+    if claim.status.node_name not in ("", node.name):
+        raise LookUpFailed(f"its owner, NodeClaim {node.claim}, says that its node is {claim.status.node_name}")
+    return claim.metadata
 
 
 async def _by_node_name(kube: Kube, folder: str, node: Node) -> Metadata | None:

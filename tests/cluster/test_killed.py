@@ -48,13 +48,14 @@ class Case:
         self.folder.mkdir()
         plane.client.create(Namespace(metadata=ObjectMeta(name=name)))
         gate = lab.Taint(f"example.com/{name}", value="true")
-        self.nodes: fake.FakeNodes = plane.fake_nodes(1, prefix=name, verdict=verdict, taints=[gate], labels={"case": name})
+        label = {"case": name}
+        self.nodes: fake.FakeNodes = plane.fake_nodes(1, prefix=name, verdict=verdict, taints=[gate], labels=label)
         self.node = self.nodes.names[0]
         self.config = a_config(
             name,
             nodeManagement={
                 "taints": [{"key": gate.key, "effect": gate.effect}],
-                "nodeSelector": {"case": name},
+                "nodeSelector": label,
             },
         )
 

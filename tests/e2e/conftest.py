@@ -9,9 +9,38 @@ from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
 
 import lab
 from lab import waiting
+from tests import worker_image
 from tests.support import a_server, wait_running
 
 PROBERS = "probers"
+WORKERS = "workers"
+ACCOUNTS = f"""
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: worker, namespace: {WORKERS}}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: powerless, namespace: {WORKERS}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: worker-e2e}}
+rules:
+  - {{apiGroups: [""], resources: [services], verbs: [get]}}
+  - {{apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: worker-e2e}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: worker-e2e}}
+subjects: [{{kind: ServiceAccount, name: worker, namespace: {WORKERS}}}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {{name: forged-token, namespace: {WORKERS}}}
+stringData: {{token: nobody-signed-this}}
+"""
 
 
 @dataclass(frozen=True)
@@ -39,6 +68,17 @@ def _probed(plane: lab.Plane, node: lab.Node) -> Probed:
     address = wait_running(plane, prober).podIP
     assert address
     return Probed(node, prober, address)
+
+
+@pytest.fixture(scope="session")
+def workers(plane: lab.Plane, two_nodes: tuple[Probed, Probed]) -> str:
+    """A namespace with the ServiceAccounts `worker` and `powerless`, on nodes that have the worker's image."""
+    assert two_nodes
+    plane.import_image(worker_image.archive())
+    plane.client.create(Namespace(metadata=ObjectMeta(name=WORKERS)))
+    plane.apply(ACCOUNTS)
+    waiting.until("pods can be created", lambda: plane.client.get(ServiceAccount, "default", namespace=WORKERS), 10)
+    return WORKERS
 
 
 @pytest.fixture

@@ -20,16 +20,14 @@ from lightkube.models.core_v1 import (
     VolumeMount,
     VolumeProjection,
 )
-from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
+from lightkube.resources.core_v1 import Pod
 
 import lab
 from lab import network, waiting
 from tests import worker_image
-from tests.e2e.conftest import Probed
+from tests.e2e.conftest import WORKERS, Probed
 from tests.support import a_pod, wait_ended
 
-WORKERS = "workers"
 ALL = {"dns", "api", "network", "services", "payload", "clock"}
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -59,17 +57,6 @@ class Verdict:
     def error(self, name: str, target: str) -> str:
         (found,) = [check for check in self.checks if (check["name"], check["target"]) == (name, target)]
         return str(found["error"])
-
-
-@pytest.fixture(scope="session")
-def workers(plane: lab.Plane, two_nodes: tuple[Probed, Probed]) -> str:
-    """A namespace with the ServiceAccounts `worker` and `powerless`, on nodes that have the worker's image."""
-    assert two_nodes
-    plane.import_image(worker_image.archive())
-    plane.client.create(Namespace(metadata=ObjectMeta(name=WORKERS)))
-    plane.apply(ACCOUNTS)
-    waiting.until("pods can be created", lambda: plane.client.get(ServiceAccount, "default", namespace=WORKERS), 10)
-    return WORKERS
 
 
 @pytest.fixture
@@ -215,33 +202,6 @@ def test_a_pod_without_a_token_has_no_way_to_talk_to_kubernetes(plane: lab.Plane
     assert "/token cannot be read" in json.loads(verdict.message)["error"]
 
 
-ACCOUNTS = f"""
-apiVersion: v1
-kind: ServiceAccount
-metadata: {{name: worker, namespace: {WORKERS}}}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {{name: powerless, namespace: {WORKERS}}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {{name: worker-e2e}}
-rules:
-  - {{apiGroups: [""], resources: [services], verbs: [get]}}
-  - {{apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list]}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {{name: worker-e2e}}
-roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: worker-e2e}}
-subjects: [{{kind: ServiceAccount, name: worker, namespace: {WORKERS}}}]
----
-apiVersion: v1
-kind: Secret
-metadata: {{name: forged-token, namespace: {WORKERS}}}
-stringData: {{token: nobody-signed-this}}
-"""
 TWO_DNS_SERVERS = f"""
 apiVersion: v1
 kind: Service

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kube_node_ready.verify.budget import limit
-from kube_node_ready.verify.model import Effect, Outcome, Policy, Release, RemovalPolicy, RemoveNode, StartWorker, State
+from kube_node_ready.verify.model import Effect, Policy, Release, RemovalPolicy, RemoveNode, StartWorker, State
 from tests.model import GATE, POLICY, Cluster, LostRace
 
 NAMES = ("a", "b", "c")

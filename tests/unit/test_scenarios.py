@@ -22,7 +22,7 @@ PATIENCE = 60
 
 
 class Model(Cluster):
-    def join(self, name: str, **facts: Any) -> None:  # type: ignore[override]  # noqa: ANN401
+    def join(self, name: str, **facts: Any) -> None:  # noqa: ANN401
         super().join(name, **facts)
 
     def ordain(self, name: str, verdict: str) -> None:
@@ -52,4 +52,4 @@ class Model(Cluster):
 
 @pytest.mark.parametrize("scenario", scenarios.ALL, ids=lambda scenario: scenario.__name__)
 def test_in_the_model(scenario: scenarios.Scenario) -> None:
-    scenario(Model(POLICY), "node")  # type: ignore[arg-type]
+    scenario(Model(POLICY), "node")

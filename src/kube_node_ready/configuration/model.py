@@ -45,7 +45,7 @@ class Reconciliation(Part, frozen=True):
     exhausted_retry_seconds: Annotated[
         Seconds, about("How often an exhausted node is tried again, so that an outage that ends frees it; 0 is never.")
     ] = 300
-    max_concurrent_verifications: Annotated[Quantum, about("How many worker pods may exist at a time.")] = 200
+    max_concurrent_verifications: Annotated[Quantum, about("How many worker pods may run at a time.")] = 1000
     workers: Annotated[Quantum, about("How many nodes the controller works on at a time.")] = 32
 
     @property
@@ -86,7 +86,7 @@ class NodeManagement(Part, frozen=True):
         ),
     ] = (Taint(key="node-ready/unverified", value="true", effect="NoSchedule"),)
     node_selector: Annotated[
-        Mapping[QualifiedName, LabelValue], about("Only nodes with all these labels are looked at; if empty, all nodes.")
+        Mapping[QualifiedName, LabelValue], about("Only nodes with these labels are looked at; if empty, all nodes.")
     ] = {}
     verified_label: Annotated[VerifiedLabel, about("The label that says a node is verified.")] = VerifiedLabel()
     delete_failed_nodes: Annotated[

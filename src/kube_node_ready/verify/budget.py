@@ -21,8 +21,9 @@ def held(seen: Snapshot, policy: RemovalPolicy) -> str | None:
 
 
 def is_booked(node: Node, ledger: Ledger) -> bool:
-    """Whether this very node's removal was written down already: it need not pay twice."""
-    return any(removal.uid == node.uid for removal in ledger.removals)
+    """Whether this very node's removal was written down already: it need not pay twice. A halt still holds it."""
+    halted = node.removal_paused or ledger.paused
+    return not halted and any(removal.uid == node.uid for removal in ledger.removals)
 
 
 def recent(seen: Snapshot, policy: RemovalPolicy) -> tuple[Removal, ...]:

@@ -1,0 +1,277 @@
+"""The controller among rivals, vandals and bad connections, on a real API server."""
+
+import itertools
+import json
+import random
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from lightkube.core.exceptions import ApiError
+from lightkube.models.core_v1 import Taint
+from lightkube.resources.core_v1 import Node as NodeObject
+
+import lab
+from kube_node_ready.verify.model import Outcome
+from tests.gated import Site, bad_route
+from tests.operator import Operator, operating
+from tests.proxy import Cuts, Fault, Plan, Says
+
+
+@pytest.fixture
+def site(plane: lab.Plane, namespace: str) -> Iterator[Site]:
+    mine = Site(plane, namespace)
+    yield mine
+    mine.leave()
+
+
+class Rival(threading.Thread):
+    """Rewrites a node's whole list of taints as fast as it can, in another order each time.
+
+    It is careful itself (it never overwrites what it has not read), so a taint of its own that is missing was taken by
+    somebody else. With `gate`, it puts that one back too, on every third round.
+    """
+
+    def __init__(self, site: Site, name: str, *, gate: lab.Taint | None = None) -> None:
+        super().__init__()
+        self.robbed: list[str] = []
+        self.rounds = 0
+        self._site, self._name, self._gate = site, name, gate
+        self._leaving = threading.Event()
+        self._mine: dict[str, str] = {}
+
+    def run(self) -> None:
+        while not self._leaving.is_set():
+            try:
+                self._rewrite()
+            except ApiError as why:
+                assert why.status.code == 409, why
+
+    def stop(self) -> None:
+        self._leaving.set()
+        self.join()
+
+    def _rewrite(self) -> None:
+        node = self._site.plane.client.get(NodeObject, self._name)
+        assert node.spec
+        there = node.spec.taints or []
+        found = {taint.key: str(taint.value) for taint in there if taint.key.startswith("rival/")}
+        if found != self._mine:
+            self.robbed.append(f"round {self.rounds}: {self._mine} became {found}")
+        mine = {f"rival/{letter}": str(self.rounds) for letter in random.sample("abcdef", 3)}
+        listed = [taint for taint in there if not taint.key.startswith("rival/")]
+        listed += [Taint(key=key, value=value, effect="PreferNoSchedule") for key, value in mine.items()]
+        gate = self._gate
+        if gate and self.rounds % 3 == 0 and gate.key not in [taint.key for taint in listed]:
+            listed.append(Taint(key=gate.key, value=gate.value, effect=gate.effect))
+        random.shuffle(listed)
+        node.spec.taints = listed
+        self._site.plane.client.replace(node)
+        self._mine, self.rounds = mine, self.rounds + 1
+
+
+def test_a_rival_that_rewrites_taints_in_a_loop_is_neither_robbed_nor_obeyed(site: Site, tmp_path: Path) -> None:
+    names = site.join(2).names
+    rivals = [Rival(site, name) for name in names]
+    for rival in rivals:
+        rival.start()
+    try:
+        with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+            site.until("released all the same", lambda: site.released(*names))
+    finally:
+        for rival in rivals:
+            rival.stop()
+    assert all(rival.rounds > 20 for rival in rivals), "they were at it all the while"
+    assert [rival.robbed for rival in rivals] == [[], []]
+    assert [site.node(name).record.attempt for name in names] == [1, 1]
+
+
+def test_a_rival_that_keeps_closing_the_gate_finds_it_open_when_it_tires(site: Site, tmp_path: Path) -> None:
+    (name,) = site.join().names
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+        site.until("released", lambda: site.released(name))
+        rival = Rival(site, name, gate=site.gate)
+        rival.start()
+        try:
+            site.until("the rival has been busy", lambda: rival.rounds > 60)
+        finally:
+            rival.stop()
+        site.until("the gate is open", lambda: not site.policy.gated(site.node(name)))
+    assert not rival.robbed
+    node = site.node(name)
+    assert node.labelled
+    assert (node.record.attempt, node.record.outcome) == (1, Outcome.PASSED), "the proof on record stood"
+
+
+def unlabel(site: Site, pod: str) -> None:
+    site.kubectl("label", "pod", pod, "app-")
+
+
+def change_image(site: Site, pod: str) -> None:
+    site.kubectl("set", "image", f"pod/{pod}", "worker=example.com/says-yes:1")
+
+
+def take_annotation(site: Site, pod: str) -> None:
+    site.kubectl("annotate", "pod", pod, "node-ready/worker-image-")
+
+
+@pytest.mark.parametrize("edit", [change_image, take_annotation], ids=lambda edit: edit.__name__)
+def test_a_worker_that_was_edited_proves_nothing(site: Site, tmp_path: Path, edit: Callable[[Site, str], None]) -> None:
+    nodes = site.join(verdict=lab.HANGS)
+    (name,) = nodes.names
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+        site.until("a worker runs", lambda: [worker for worker in site.workers() if worker.node_name])
+        edit(site, site.workers()[0].name)
+        nodes.decide(lab.PASSES)
+        site.until("the attempt failed", lambda: [e for e in site.events(name) if e.reason == "VerificationFailed"])
+        site.until("the next one counts", lambda: site.released(name))
+    assert site.node(name).record.attempt == 2
+    (failure,) = [event for event in site.events(name) if event.reason == "VerificationFailed"]
+    assert "the worker pod was edited" in str(failure.message)
+
+
+def test_a_worker_that_lost_its_labels_is_made_again(site: Site, tmp_path: Path) -> None:
+    nodes = site.join(verdict=lab.HANGS)
+    (name,) = nodes.names
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
+        site.until("a worker", site.workers)
+        (first,) = site.workers()
+        unlabel(site, first.name)
+        site.until("another in its place", lambda: [one for one in site.workers() if one.uid != first.uid])
+        nodes.decide(lab.PASSES)
+        site.until("released", lambda: site.released(name))
+        site.until("nothing is left", lambda: not site.workers())
+        assert operator.said("Worker pod was edited beyond use, deleting it", pod=first.name)
+    assert site.node(name).record.attempt == 1
+
+
+def test_a_worker_that_cannot_be_deleted_holds_up_nothing(site: Site, tmp_path: Path) -> None:
+    nodes = site.join(verdict=lab.HANGS)
+    (name,) = nodes.names
+    stay = '[{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/stay"]}]'
+    go = '[{"op": "remove", "path": "/metadata/finalizers"}]'
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+        site.until("a worker", site.workers)
+        (pod,) = site.workers()
+        site.kubectl("patch", "pod", pod.name, "--type=json", f"--patch={stay}")
+        try:
+            nodes.decide(lab.PASSES)
+            site.until("released", lambda: site.released(name))
+            site.until("its deletion was asked for", lambda: site.workers()[0].deleting)
+            with site.plane.audit.window() as calls:
+                site.kubectl("label", "node", name, "example.com/look=again")
+                site.until("the look is over", lambda: site.node(name).labelled)
+            assert calls.count(agent="kube-node-ready-controller", verb="delete") <= 1
+        finally:
+            site.kubectl("patch", "pod", pod.name, "--type=json", f"--patch={go}")
+
+
+HOSTILE = {
+    "empty": "",
+    "garbage": "\x1b[2J\x07}{ not JSON at all \\ {{ .spec }} \u202egnp.exe",
+    "huge": "A" * 100_000,
+    "deep": "[" * 5000,
+    "binary": "".join(map(chr, range(1, 256))),
+    "another-shape": json.dumps({"v": 1, "checks": {"dns": True}, "error": ["x"]}),
+    "a-lie": json.dumps({"v": 1, "checks": [{"name": "dns", "ok": True}], "node": "another"}),
+    "many": json.dumps({"v": 1, "checks": [{"name": f"c{n}", "ok": False, "error": "é\n" * 30} for n in range(60)]}),
+    "numbers": '{"v":1,"checks":[{"name":"dns","ok":false,"ms":1e300},{"name":"api","ok":false,"ms":-5}]}',
+}
+
+
+def test_whatever_a_worker_writes_costs_the_details_and_never_the_verdict(site: Site, tmp_path: Path) -> None:
+    failing = {kind: site.join(verdict=lab.fails(said), group=f"f-{kind}").names[0] for kind, said in HOSTILE.items()}
+    passing = {kind: site.join(verdict=lab.passes(said), group=f"p-{kind}").names[0] for kind, said in HOSTILE.items()}
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
+        site.until("the good are released", lambda: site.released(*passing.values()))
+        for kind, name in failing.items():
+            site.until(f"{kind} failed", lambda name=name: site.node(name).record.failures >= 1)
+        page = operator.ask("/metrics")
+    for kind, name in failing.items():
+        said = site.condition(name)["message"]
+        assert not site.node(name).labelled
+        assert said.isprintable(), kind
+        assert len(said) < 600, kind
+        assert said.startswith(("the worker exited with code 1", "dns: failed", "c0: é")), kind
+        for event in site.events(name):
+            assert str(event.message).isprintable()
+    assert 'check="c0"' not in page, "a report cannot make up series"
+    assert 'check="other"' in page
+
+
+def test_a_node_whose_record_is_nonsense_starts_with_a_clean_slate(site: Site, tmp_path: Path) -> None:
+    nonsense = ["}{", "", '{"attempt":-3,"failures":7}', '{"attempt":1,"outcome":"maybe"}', "[" * 9000]
+    names = site.join(len(nonsense)).names
+    for name, record in zip(names, nonsense, strict=True):
+        site.kubectl("annotate", "node", name, f"node-ready/verification={record}")
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+        site.until("released", lambda: site.released(*names))
+    assert {site.node(name).record.attempt for name in names} == {1}
+
+
+def now_and_then(*faults: Fault, seed: int = 7) -> Plan:
+    """Every third request meets one of these; which, is the same in every run for the same order of requests."""
+    dice = random.Random(seed)  # noqa: S311  a test's
+    return lambda _: dice.choice(faults) if dice.random() < 1 / 3 else None
+
+
+def test_requests_that_fail_now_and_then_cost_time_and_nothing_else(site: Site, tmp_path: Path) -> None:
+    """Throttled, refused by a load balancer, cut before the server heard of it, and after it did what was asked."""
+    good, bad = site.join(10).names, site.join(3, verdict=lab.fails(), group="bad")
+    faults = (Says(429, b"later", {"Retry-After": "1"}), Says(500), Says(503, b"<html>"), Cuts(), Cuts(after=0))
+    with bad_route(site.plane.kubeconfig(), tmp_path) as route:
+        route.proxy.plan = now_and_then(*faults)
+        with operating(tmp_path, route.kubeconfig, site.config()):
+            site.until("the good are released", lambda: site.released(*good))
+            site.until("the bad failed", lambda: all(site.node(name).record.failures for name in bad.names))
+            bad.decide(lab.PASSES)
+            site.until("and recovered", lambda: site.released(*bad.names))
+            site.until("no worker is left", lambda: not site.workers())
+    made = site.pods_ever()
+    assert len(made) == len(set(made)), f"an attempt was made twice: {made}"
+    assert {site.node(name).record.attempt for name in good} == {1}
+
+
+def test_watches_that_are_cut_or_forgotten_lose_no_node(site: Site, tmp_path: Path) -> None:
+    gone = json.dumps({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}).encode()
+    faults = itertools.cycle([Says(410, gone), Cuts(after=400), Says(200), Cuts(), None])
+
+    def on_watches(request: web.Request) -> Fault | None:
+        return next(faults) if "watch" in request.query else None
+
+    with bad_route(site.plane.kubeconfig(), tmp_path) as route:
+        with operating(tmp_path, route.kubeconfig, site.config()):
+            route.proxy.plan = on_watches
+            for number in range(5):
+                route.cut()
+                (name,) = site.join(group=str(number)).names
+                site.until("released", lambda name=name: site.released(name))
+        watches = sum("watch=1" in asked for asked in route.proxy.asked)
+    assert watches > 10
+
+
+def test_an_answer_that_is_no_kubernetes_costs_one_node_a_moment_and_the_process_nothing(
+    site: Site, tmp_path: Path
+) -> None:
+    """A captive portal, say: 200, and a page to log in."""
+    names = site.join(3).names
+    portal = iter([Says(200, b"<html>please log in</html>")] * 4)
+
+    def on_writes(request: web.Request) -> Fault | None:
+        return next(portal, None) if request.method in ("POST", "PATCH") else None
+
+    with bad_route(site.plane.kubeconfig(), tmp_path) as route:
+        route.proxy.plan = on_writes
+        with operating(tmp_path, route.kubeconfig, site.config()) as operator:
+            site.until("released", lambda: site.released(*names))
+            assert failed_looks(operator) >= 3
+            assert operator.process.poll() is None
+    assert {site.node(name).record.attempt for name in names} == {1}
+
+
+def failed_looks(operator: Operator) -> float:
+    name = "kube_node_ready_controller_reconcile_errors_total"
+    (line,) = [line for line in operator.ask("/metrics").splitlines() if line.startswith(f"{name} ")]
+    return float(line.partition(" ")[2])

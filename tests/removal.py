@@ -1,0 +1,203 @@
+"""Nodes that fail, the NodeClaims behind them, and a controller that removes them and looks at nothing else."""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import lab
+from kube_node_ready.verify import patches
+from lab import fake, karpenter, waiting
+from tests.operator import Operator, a_config, operating
+
+LEDGER = "kube-node-ready-removals"
+PAUSE = "node-ready/pause-removal"
+AGENT = "kube-node-ready-controller"
+FAILS = lab.fails(seconds=0.2)
+PATIENCE = 60
+_GATE = lab.Taint("node-ready/unverified", value="true")
+_DEFINITIONS = ("nodeclaims.karpenter.sh", "nodepools.karpenter.sh")
+
+
+class Fleet:
+    """The nodes of one test."""
+
+    def __init__(self, plane: lab.Plane, namespace: str, folder: Path) -> None:
+        self.plane = plane
+        self.namespace = namespace
+        self._folder = folder
+        self._groups: list[fake.FakeNodes] = []
+
+    def join(self, count: int = 1, *, pool: str = "", verdict: lab.Verdict = FAILS) -> list[str]:
+        labels = {"case": self.namespace}
+        if pool:
+            labels |= {"karpenter.sh/nodepool": pool, "karpenter.sh/registered": "true"}
+        prefix = f"{self.namespace}-{pool or 'node'}"
+        self._groups.append(
+            self.plane.fake_nodes(count, prefix=prefix, verdict=verdict, taints=[_GATE], labels=labels)
+        )
+        return list(self._groups[-1].names)
+
+    def heal(self) -> None:
+        for group in self._groups:
+            group.decide(lab.PASSES)
+
+    def operating(
+        self, *, kubeconfig: Path | None = None, reconciliation: Mapping[str, Any] | None = None, **removal: Any
+    ) -> AbstractContextManager[Operator]:
+        """A controller that removes what fails twice, without limits but for those given."""
+        no_limits = {"maxCount": 100, "maxPercent": 100, "maxFailingCount": 100}
+        management = {"deleteFailedNodes": True, "removal": no_limits | removal}
+        return self.run(management, kubeconfig=kubeconfig, reconciliation=reconciliation)
+
+    def run(
+        self,
+        management: Mapping[str, Any],
+        *,
+        kubeconfig: Path | None = None,
+        reconciliation: Mapping[str, Any] | None = None,
+    ) -> AbstractContextManager[Operator]:
+        config = a_config(
+            self.namespace,
+            nodeManagement={"nodeSelector": {"case": self.namespace}, **management},
+            reconciliation={"intervalSeconds": 1, "maxRetries": 1, **(reconciliation or {})},
+        )
+        return operating(self._folder, kubeconfig or self.plane.kubeconfig(), config)
+
+    def until(self, what: str, condition: Any) -> Any:  # noqa: ANN401  whatever it answers
+        return waiting.until(what, condition, PATIENCE, alive=self.plane.check)
+
+    def left(self) -> set[str]:
+        found = self.plane.kubectl("get", "nodes", f"--selector=case={self.namespace}", "--output=name")
+        return {line.removeprefix("node/") for line in found.split()}
+
+    def released(self) -> set[str]:
+        labels = f"--selector=case={self.namespace},node-ready/verified=true"
+        found = self.plane.kubectl("get", "nodes", labels, "--output=name")
+        return {line.removeprefix("node/") for line in found.split()}
+
+    def attempts(self, node: str) -> int:
+        annotations = self.node(node)["metadata"]["annotations"]
+        return patches.decode(annotations.get(patches.ANNOTATION)).attempt
+
+    def node(self, name: str) -> dict[str, Any]:
+        return self._get("node", name)
+
+    def told(self, node: str, reason: str) -> list[str]:
+        """What the Events of this reason say of the node."""
+        fields = f"--field-selector=involvedObject.name={node},reason={reason}"
+        found = json.loads(self.plane.kubectl("get", "events", "--namespace=default", fields, "--output=json"))
+        return [event["message"] for event in found["items"]]
+
+    def booked(self) -> list[str]:
+        """The nodes whose removals are in the ledger."""
+        found = self._get("configmap", LEDGER, f"--namespace={self.namespace}")
+        return [str(removal["node"]) for removal in json.loads(found.get("data", {}).get("removals", "[]"))]
+
+    def write_ledger(self, removals: str = "[]", *, paused: bool = False) -> None:
+        metadata: dict[str, Any] = {"name": LEDGER, "namespace": self.namespace}
+        if paused:
+            metadata["annotations"] = {PAUSE: "true"}
+        ledger = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"removals": removals}}
+        self.plane.apply(json.dumps(ledger))
+
+    def claim(self, node: str, *, by: str, version: str = "v1", finalizers: list[str] | None = None) -> str:
+        """A NodeClaim for the node, which one can find by its `owner` or by the claim's `status`."""
+        name = f"claim-of-{node}"
+        metadata = {"name": name, "finalizers": finalizers or []}
+        self._create({"apiVersion": f"karpenter.sh/{version}", "kind": "NodeClaim", "metadata": metadata, "spec": _SPEC})
+        if by == "owner":
+            owner = {"apiVersion": f"karpenter.sh/{version}", "kind": "NodeClaim", "name": name}
+            owner["uid"] = self._get("nodeclaim", name)["metadata"]["uid"]
+            self._patch("node", node, {"metadata": {"ownerReferences": [owner]}})
+        else:
+            self._patch("nodeclaim", name, {"status": {"nodeName": node}}, "--subresource=status")
+        return name
+
+    def claims(self) -> set[str]:
+        found = self.plane.kubectl("get", "nodeclaims", "--output=name")
+        return {line.partition("/")[2] for line in found.split()}
+
+    def claim_is_leaving(self, name: str) -> bool:
+        return "deletionTimestamp" in self._get("nodeclaim", name)["metadata"]
+
+    def account(self, *verbs: str) -> Path:
+        """A kubeconfig of one who may do all that a controller does, and to NodeClaims only this."""
+        name = f"{self.namespace}-controller"
+        claims = [{"apiGroups": ["karpenter.sh"], "resources": ["nodeclaims"], "verbs": list(verbs)}] if verbs else []
+        role = {"apiVersion": _RBAC, "kind": "ClusterRole", "metadata": {"name": name}, "rules": [*_RULES, *claims]}
+        subject = {"kind": "ServiceAccount", "name": "default", "namespace": self.namespace}
+        binding = {
+            "apiVersion": _RBAC,
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [subject],
+        }
+        self.plane.apply(f"{json.dumps(role)}\n---\n{json.dumps(binding)}")
+        return self.plane.kubeconfig(f"{self.namespace}/default")
+
+    def forget(self) -> None:
+        for group in self._groups:
+            self.plane.kubectl("delete", "node", "--ignore-not-found", *group.names)
+
+    def _get(self, kind: str, name: str, *more: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.plane.kubectl("get", kind, name, "--output=json", *more))
+        return found
+
+    def _create(self, manifest: Mapping[str, Any]) -> None:
+        self.plane.kubectl("create", "--filename=-", standard_input=json.dumps(manifest))
+
+    def _patch(self, kind: str, name: str, patch: Mapping[str, Any], *more: str) -> None:
+        self.plane.kubectl("patch", kind, name, "--type=merge", f"--patch={json.dumps(patch)}", *more)
+
+
+@contextmanager
+def nodeclaims(plane: lab.Plane, *versions: str) -> Iterator[None]:
+    """Karpenter's API, served in these versions for as long as the block runs. What was made of it goes with it."""
+    known = karpenter.definitions()
+    wanted = [_served_as(known[name], versions or ("v1",)) for name in _DEFINITIONS]
+    karpenter.install(plane.client, *wanted)
+    try:
+        waiting.until("NodeClaims are served", lambda: plane.kubectl("get", "nodeclaims") is not None, 20)
+        yield
+    finally:
+        plane.kubectl("delete", "nodeclaims", "--all", "--wait=false")
+        for claim in plane.kubectl("get", "nodeclaims", "--output=name").split():
+            plane.kubectl("patch", claim, "--type=merge", '--patch={"metadata": {"finalizers": null}}')
+        plane.kubectl("delete", "crd", *_DEFINITIONS)
+        waiting.until("Karpenter's API is gone", lambda: not has_karpenter(plane), 20)
+
+
+def has_karpenter(plane: lab.Plane) -> bool:
+    groups = json.loads(plane.kubectl("get", "--raw=/apis"))["groups"]
+    return any(group["name"] == "karpenter.sh" for group in groups)
+
+
+def _served_as(definition: Mapping[str, Any], versions: tuple[str, ...]) -> dict[str, Any]:
+    changed = copy.deepcopy(dict(definition))
+    (only,) = changed["spec"]["versions"]
+    changed["spec"]["versions"] = [{**only, "name": name, "storage": name == versions[0]} for name in versions]
+    return changed
+
+
+def a_removal(uid: str, node: str, pool: str, at: str) -> str:
+    return msgspec.json.encode([{"uid": uid, "node": node, "pool": pool, "at": at}]).decode()
+
+
+_SPEC = {
+    "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
+    "requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}],
+}
+_RBAC = "rbac.authorization.k8s.io/v1"
+_RULES: list[dict[str, list[str]]] = [
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch", "delete"]},
+    {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "delete"]},
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch", "create", "patch"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+]
