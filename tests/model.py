@@ -7,7 +7,7 @@ tests/cluster/test_scenarios.py.
 import copy
 import itertools
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_never
 
@@ -197,7 +197,7 @@ class Cluster:
             self.removed.append(removal)
         self.leave(node.name)
 
-    def condition(self, name: str) -> Mapping[str, str]:
+    def condition(self, name: str) -> Json:
         found = self.nodes[name]["status"]["conditions"]
         return next((known for known in found if known["type"] == patches.CONDITION), {})
 

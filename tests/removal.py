@@ -1,13 +1,19 @@
 """Nodes that fail, the NodeClaims behind them, and a controller that removes them and looks at nothing else."""
 
+import contextlib
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from lightkube.core.exceptions import ApiError
+from lightkube.generic_resource import create_global_resource
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
+from lightkube.resources.core_v1 import Node
+from lightkube.types import PatchType
 
 import lab
 from kube_node_ready.verify import patches
@@ -37,9 +43,7 @@ class Fleet:
         if pool:
             labels |= {"karpenter.sh/nodepool": pool, "karpenter.sh/registered": "true"}
         prefix = f"{self.namespace}-{pool or 'node'}"
-        self._groups.append(
-            self.plane.fake_nodes(count, prefix=prefix, verdict=verdict, taints=[_GATE], labels=labels)
-        )
+        self._groups.append(self.plane.fake_nodes(count, prefix=prefix, verdict=verdict, taints=[_GATE], labels=labels))
         return list(self._groups[-1].names)
 
     def heal(self) -> None:
@@ -47,11 +51,15 @@ class Fleet:
             group.decide(lab.PASSES)
 
     def operating(
-        self, *, kubeconfig: Path | None = None, reconciliation: Mapping[str, Any] | None = None, **removal: Any
+        self,
+        removal: Mapping[str, object] | None = None,
+        *,
+        kubeconfig: Path | None = None,
+        reconciliation: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[Operator]:
         """A controller that removes what fails twice, without limits but for those given."""
         no_limits = {"maxCount": 100, "maxPercent": 100, "maxFailingCount": 100}
-        management = {"deleteFailedNodes": True, "removal": no_limits | removal}
+        management = {"deleteFailedNodes": True, "removal": {**no_limits, **(removal or {})}}
         return self.run(management, kubeconfig=kubeconfig, reconciliation=reconciliation)
 
     def run(
@@ -87,6 +95,9 @@ class Fleet:
     def node(self, name: str) -> dict[str, Any]:
         return self._get("node", name)
 
+    def uid(self, node: str) -> str:
+        return str(self.node(node)["metadata"]["uid"])
+
     def told(self, node: str, reason: str) -> list[str]:
         """What the Events of this reason say of the node."""
         fields = f"--field-selector=involvedObject.name={node},reason={reason}"
@@ -104,26 +115,6 @@ class Fleet:
             metadata["annotations"] = {PAUSE: "true"}
         ledger = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"removals": removals}}
         self.plane.apply(json.dumps(ledger))
-
-    def claim(self, node: str, *, by: str, version: str = "v1", finalizers: list[str] | None = None) -> str:
-        """A NodeClaim for the node, which one can find by its `owner` or by the claim's `status`."""
-        name = f"claim-of-{node}"
-        metadata = {"name": name, "finalizers": finalizers or []}
-        self._create({"apiVersion": f"karpenter.sh/{version}", "kind": "NodeClaim", "metadata": metadata, "spec": _SPEC})
-        if by == "owner":
-            owner = {"apiVersion": f"karpenter.sh/{version}", "kind": "NodeClaim", "name": name}
-            owner["uid"] = self._get("nodeclaim", name)["metadata"]["uid"]
-            self._patch("node", node, {"metadata": {"ownerReferences": [owner]}})
-        else:
-            self._patch("nodeclaim", name, {"status": {"nodeName": node}}, "--subresource=status")
-        return name
-
-    def claims(self) -> set[str]:
-        found = self.plane.kubectl("get", "nodeclaims", "--output=name")
-        return {line.partition("/")[2] for line in found.split()}
-
-    def claim_is_leaving(self, name: str) -> bool:
-        return "deletionTimestamp" in self._get("nodeclaim", name)["metadata"]
 
     def account(self, *verbs: str) -> Path:
         """A kubeconfig of one who may do all that a controller does, and to NodeClaims only this."""
@@ -149,27 +140,59 @@ class Fleet:
         found: dict[str, Any] = json.loads(self.plane.kubectl("get", kind, name, "--output=json", *more))
         return found
 
-    def _create(self, manifest: Mapping[str, Any]) -> None:
-        self.plane.kubectl("create", "--filename=-", standard_input=json.dumps(manifest))
 
-    def _patch(self, kind: str, name: str, patch: Mapping[str, Any], *more: str) -> None:
-        self.plane.kubectl("patch", kind, name, "--type=merge", f"--patch={json.dumps(patch)}", *more)
+class Claims:
+    """NodeClaims in one version of Karpenter's API."""
+
+    def __init__(self, plane: lab.Plane, version: str) -> None:
+        self._client = plane.client
+        self._api = f"karpenter.sh/{version}"
+        self._kind = create_global_resource("karpenter.sh", version, "NodeClaim", "nodeclaims")
+
+    def make(self, node: str, *, by: str, finalizers: Sequence[str] = ()) -> str:
+        """A claim for the node, which one can find by its `owner` or by the claim's `status`."""
+        name = f"claim-of-{node}"
+        made = self._client.create(self._kind(metadata=ObjectMeta(name=name, finalizers=list(finalizers)), spec=_SPEC))
+        if by == "owner":
+            assert made.metadata
+            assert made.metadata.uid
+            owner = {"apiVersion": self._api, "kind": "NodeClaim", "name": name, "uid": made.metadata.uid}
+            self._client.patch(Node, node, {"metadata": {"ownerReferences": [owner]}})
+        else:
+            status = {"status": {"nodeName": node}}
+            self._client.patch(self._kind.Status, name, status, patch_type=PatchType.MERGE)
+        return name
+
+    def names(self) -> set[str]:
+        return {str(claim.metadata.name) for claim in self._client.list(self._kind) if claim.metadata}
+
+    def is_leaving(self, name: str) -> bool:
+        metadata = self._client.get(self._kind, name).metadata
+        return bool(metadata and metadata.deletionTimestamp)
+
+    def delete(self, name: str) -> None:
+        """Whatever holds it back."""
+        unheld = {"metadata": {"finalizers": None}}
+        self._client.patch(self._kind, name, unheld, patch_type=PatchType.MERGE)
+        with contextlib.suppress(ApiError):
+            self._client.delete(self._kind, name)
 
 
 @contextmanager
-def nodeclaims(plane: lab.Plane, *versions: str) -> Iterator[None]:
+def nodeclaims(plane: lab.Plane, *versions: str) -> Iterator[Claims]:
     """Karpenter's API, served in these versions for as long as the block runs. What was made of it goes with it."""
-    known = karpenter.definitions()
-    wanted = [_served_as(known[name], versions or ("v1",)) for name in _DEFINITIONS]
+    known, versions = karpenter.definitions(), versions or ("v1",)
+    claims = Claims(plane, versions[-1])
+    wanted = [_served_as(known[name], versions) for name in _DEFINITIONS]
     karpenter.install(plane.client, *wanted)
     try:
-        waiting.until("NodeClaims are served", lambda: plane.kubectl("get", "nodeclaims") is not None, 20)
-        yield
+        waiting.until("NodeClaims are served", lambda: claims.names() == set(), 20)
+        yield claims
     finally:
-        plane.kubectl("delete", "nodeclaims", "--all", "--wait=false")
-        for claim in plane.kubectl("get", "nodeclaims", "--output=name").split():
-            plane.kubectl("patch", claim, "--type=merge", '--patch={"metadata": {"finalizers": null}}')
-        plane.kubectl("delete", "crd", *_DEFINITIONS)
+        for name in claims.names():
+            claims.delete(name)
+        for definition in wanted:
+            plane.client.delete(CustomResourceDefinition, definition["metadata"]["name"])
         waiting.until("Karpenter's API is gone", lambda: not has_karpenter(plane), 20)
 
 
@@ -183,10 +206,6 @@ def _served_as(definition: Mapping[str, Any], versions: tuple[str, ...]) -> dict
     (only,) = changed["spec"]["versions"]
     changed["spec"]["versions"] = [{**only, "name": name, "storage": name == versions[0]} for name in versions]
     return changed
-
-
-def a_removal(uid: str, node: str, pool: str, at: str) -> str:
-    return msgspec.json.encode([{"uid": uid, "node": node, "pool": pool, "at": at}]).decode()
 
 
 _SPEC = {

@@ -24,11 +24,14 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         epilog="The controller is kube-node-ready-controller; what it runs on each node is kube-node-ready-worker.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
-    check = verbs.add_parser("check", help="run the checks on this machine, here and now", add_help=False)
-    check.set_defaults(run=_check)
-    known, rest = parser.parse_known_args(argv)
-    sys.exit(known.run(rest))
+    verbs = parser.add_subparsers(metavar="VERB")
+    verbs.add_parser("check", help="run the checks on this machine, here and now", add_help=False)
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words[:1] == ["check"]:
+        sys.exit(_check(words[1:]))
+    parser.parse_args(words)
+    parser.print_help(sys.stderr)
+    sys.exit(EXIT_CONFIGURATION)
 
 
 def controller(argv: Sequence[str] | None = None) -> NoReturn:

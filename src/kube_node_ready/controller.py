@@ -32,6 +32,7 @@ from kube_node_ready.verify.model import (
     Node,
     Phase,
     Policy,
+    Removal,
     RemoveNode,
     Snapshot,
     StartWorker,
@@ -245,6 +246,10 @@ class Controller:
     @property
     def workers(self) -> Iterable[Worker]:
         return list(self._view.workers())
+
+    @property
+    def removals(self) -> Iterable[Removal]:
+        return self._view.ledger.removals
 
     @property
     def queue_depth(self) -> int:

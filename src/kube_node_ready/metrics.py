@@ -6,7 +6,8 @@ series) is read from the caches when someone scrapes: it cannot drift, and a nod
 
 import time
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -15,8 +16,10 @@ from prometheus_client.registry import Collector
 
 from kube_node_ready import __version__
 from kube_node_ready.kube.client import Call
+from kube_node_ready.verify import budget
 from kube_node_ready.verify.model import (
     Announce,
+    Cause,
     Decision,
     DropWorker,
     Effect,
@@ -25,6 +28,8 @@ from kube_node_ready.verify.model import (
     Phase,
     Policy,
     Release,
+    Removal,
+    RemovalPolicy,
     RemoveNode,
     Snapshot,
     StartWorker,
@@ -44,6 +49,15 @@ _WORKER_SECONDS = (1, 2, 5, 10, 30, 60, 120, 300, 600)
 _QUEUE_SECONDS = (0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60)
 _CALL_SECONDS = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30)
 _ANY_OTHER = "other"
+_CAUSES = tuple(cause.value or _ANY_OTHER for cause in Cause)
+_EVENTS = (
+    "Verifying",
+    "Verified",
+    "VerificationFailed",
+    "VerificationExhausted",
+    "RemovalBlocked",
+    "Removed",
+)
 
 
 class Present(Protocol):
@@ -54,9 +68,11 @@ class Present(Protocol):
     @property
     def workers(self) -> Iterable[Worker]: ...
     @property
-    def phases(self) -> dict[str, Phase]: ...
+    def phases(self) -> Mapping[str, Phase]: ...
     @property
     def queue_depth(self) -> int: ...
+    @property
+    def removals(self) -> Iterable[Removal]: ...
 
 
 class Metrics:
@@ -156,16 +172,17 @@ class Metrics:
         self.check_seconds = self._histogram(
             "check_duration_seconds", "Time a check took on the node", _CHECK_SECONDS, check=_CHECKS
         )
-        self.dns_checks = self._counter("dns_check", "Names asked for", domain=(), status=())
-        self.dns_seconds = self._histogram("dns_check_duration_seconds", "…", _CHECK_SECONDS, domain=())
-        self.network_checks = self._counter("network_check", "Connections tried", address=(), status=())
-        self.network_seconds = self._histogram("network_check_duration_seconds", "…", _CHECK_SECONDS, address=())
+        took, targets = "Time they took", (*sorted(self._known_targets), _ANY_OTHER)
+        self.dns_checks = self._counter("dns_check", "Names asked for", domain=targets, status=statuses)
+        self.dns_seconds = self._histogram("dns_check_duration_seconds", took, _CHECK_SECONDS, domain=targets)
+        self.network_checks = self._counter("network_check", "Connections tried", address=targets, status=statuses)
+        self.network_seconds = self._histogram("network_check_duration_seconds", took, _CHECK_SECONDS, address=targets)
         kinds = tuple(_KUBERNETES_CHECKS.values())
         self.kubernetes_checks = self._counter(
             "kubernetes_check", "Questions to the API server", check_type=kinds, status=statuses
         )
         self.kubernetes_seconds = self._histogram(
-            "kubernetes_check_duration_seconds", "Time they took", _CHECK_SECONDS, check_type=kinds
+            "kubernetes_check_duration_seconds", took, _CHECK_SECONDS, check_type=kinds
         )
 
     def _declare_controller(self) -> None:
@@ -196,13 +213,13 @@ class Metrics:
         self.api_seconds = self._histogram(
             "controller_api_request_duration_seconds", "Time until they were answered", _CALL_SECONDS, verb=()
         )
-        self.events = self._counter("controller_events", "Events written on Nodes", reason=())
+        self.events = self._counter("controller_events", "Events written on Nodes", reason=_EVENTS)
         self.complaints = self._counter("controller_watch_errors", "Watches that had to be opened again for an error")
 
     def _declare_nodes_written(self) -> None:
         self.workers_created = self._counter("controller_worker_pods_created", "Worker pods made")
         self.workers_succeeded = self._counter("controller_worker_pods_succeeded", "Worker pods that passed")
-        self.workers_failed = self._counter("controller_worker_pods_failed", "Worker pods that failed", reason=())
+        self.workers_failed = self._counter("controller_worker_pods_failed", "Worker pods that failed", reason=_CAUSES)
         self.workers_deleted = self._counter("controller_worker_pods_deleted", "Worker pods deleted")
         self.creation_errors = self._counter(
             "controller_worker_pod_creation_errors", "Worker pods that could not be made", error_type=()
@@ -257,6 +274,8 @@ class _PresentCollector(Collector):
             yield _one(f"{_CONTROLLER}_nodes_{status}", f"Nodes that are {status}", statuses[status])
         yield _one(f"{_CONTROLLER}_reconcile_queue_depth", "Nodes waiting for their turn", self._present.queue_depth)
         yield from self._workers()
+        if self._policy.removal:
+            yield from _budget(nodes, self._present.removals, self._policy.removal)
         if self._per_node:
             yield from _each_node(nodes, self._present.phases)
 
@@ -271,7 +290,19 @@ class _PresentCollector(Collector):
         yield _one(f"{_CONTROLLER}_worker_pods_active", "Worker pods that have no verdict yet", active)
 
 
-def _each_node(nodes: list[Node], phases: dict[str, Phase]) -> Iterator[Metric]:
+def _budget(nodes: list[Node], removals: Iterable[Removal], policy: RemovalPolicy) -> Iterator[Metric]:
+    text = "Nodes of a pool that may be removed within one window"
+    allowed = GaugeMetricFamily(f"{_PREFIX}_removal_budget_limit", text, labels=["pool"])
+    used = GaugeMetricFamily(f"{_PREFIX}_removal_budget_used", "Nodes removed within the window", labels=["pool"])
+    since = datetime.now(UTC) - policy.window
+    gone = Tally(removal.pool for removal in removals if removal.at > since)
+    for pool, count in Tally(node.pool for node in nodes).items():
+        allowed.add_metric([pool], budget.limit(count, policy))
+        used.add_metric([pool], gone[pool])
+    yield from (allowed, used)
+
+
+def _each_node(nodes: list[Node], phases: Mapping[str, Phase]) -> Iterator[Metric]:
     status = GaugeMetricFamily(
         f"{_PREFIX}_verification_status", "1 for the status a node has", labels=["node", "status"]
     )

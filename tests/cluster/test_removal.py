@@ -1,22 +1,28 @@
-"""Nodes that fail are removed if that was asked for: their NodeClaims first, within a budget, and never by guesswork."""
+"""Nodes that fail are removed if asked for: their NodeClaims first, within a budget, and never by guesswork."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
+import msgspec
 import pytest
 
 import lab
-from kube_node_ready.effects import Setup, Writer
+from kube_node_ready import ledger
+from kube_node_ready.effects import Setup, Stores, Writer
 from kube_node_ready.kube.access import access
 from kube_node_ready.kube.client import Kube, PatchKind
 from kube_node_ready.kube.errors import LostRace
-from kube_node_ready.verify.model import Gate, Ledger, Node, Policy, RemovalPolicy, RemoveNode
+from kube_node_ready.objects import ConfigMap
+from kube_node_ready.verify.model import Gate, Node, Policy, RemovalPolicy, RemoveNode
 from kube_node_ready.verify.workerpod import PodTemplate
 from lab import waiting
 from tests.operator import Operator
-from tests.removal import AGENT, LEDGER, PAUSE, Fleet, a_removal, has_karpenter, nodeclaims
+from tests.removal import AGENT, LEDGER, PAUSE, Fleet, has_karpenter, nodeclaims
 
 
 @pytest.fixture
@@ -53,31 +59,31 @@ def test_failed_nodes_stay_unless_removal_is_asked_for(fleet: Fleet) -> None:
 @pytest.mark.parametrize("by", ["owner", "status"])
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
 def test_a_node_goes_by_its_claim(fleet: Fleet, version: str, by: str) -> None:
-    with nodeclaims(fleet.plane, version), fleet.plane.audit.window() as calls:
+    with nodeclaims(fleet.plane, version) as claims, fleet.plane.audit.window() as calls:
         failing, bystander = fleet.join(pool="a")[0], fleet.join(pool="b", verdict=lab.PASSES)[0]
-        claim, other = fleet.claim(failing, by=by, version=version), fleet.claim(bystander, by=by, version=version)
+        claim, other = claims.make(failing, by=by), claims.make(bystander, by=by)
         with fleet.operating():
-            fleet.until("the claim is gone", lambda: claim not in fleet.claims())
+            fleet.until("the claim is gone", lambda: claim not in claims.names())
             (told,) = fleet.until("it is told", lambda: fleet.told(failing, "Removed"))
-        assert fleet.claims() == {other}
+        assert claims.names() == {other}
     assert told.startswith(f"deleted NodeClaim {claim}: ")
     assert not calls.count(agent=AGENT, verb="delete", resource="nodes"), "the Node is Karpenter's to delete"
 
 
 def test_a_server_with_both_versions_is_asked_for_the_newer(fleet: Fleet) -> None:
-    with nodeclaims(fleet.plane, "v1", "v1beta1"):
+    with nodeclaims(fleet.plane, "v1", "v1beta1") as claims:
         (node,) = fleet.join(pool="a")
-        claim = fleet.claim(node, by="status", version="v1beta1")
+        claim = claims.make(node, by="status")
         with fleet.operating():
-            fleet.until("the claim is gone", lambda: claim not in fleet.claims())
+            fleet.until("the claim is gone", lambda: claim not in claims.names())
 
 
 def test_a_claim_that_takes_its_time_is_deleted_once(fleet: Fleet) -> None:
-    with nodeclaims(fleet.plane), fleet.plane.audit.window() as calls:
+    with nodeclaims(fleet.plane) as claims, fleet.plane.audit.window() as calls:
         (node,) = fleet.join(pool="a")
-        claim = fleet.claim(node, by="owner", finalizers=["karpenter.sh/termination"])
+        claim = claims.make(node, by="owner", finalizers=["karpenter.sh/termination"])
         with fleet.operating() as operator:
-            fleet.until("the claim is on its way", lambda: fleet.claim_is_leaving(claim))
+            fleet.until("the claim is on its way", lambda: claims.is_leaving(claim))
             stays(lambda: fleet.left() == {node})
         assert operator.output().count("deleting NodeClaim instead") == 1
     assert calls.count(agent=AGENT, verb="delete", resource="nodeclaims") == 1
@@ -85,12 +91,12 @@ def test_a_claim_that_takes_its_time_is_deleted_once(fleet: Fleet) -> None:
 
 
 def test_a_node_without_a_claim_goes_itself(fleet: Fleet) -> None:
-    with nodeclaims(fleet.plane):
+    with nodeclaims(fleet.plane) as claims:
         failing, passing = fleet.join(pool="a")[0], fleet.join(pool="b", verdict=lab.PASSES)[0]
-        other = fleet.claim(passing, by="status")
+        other = claims.make(passing, by="status")
         with fleet.operating():
             fleet.until("it is gone", lambda: failing not in fleet.left())
-        assert fleet.claims() == {other}
+        assert claims.names() == {other}
     assert fleet.told(failing, "Removed")[0].startswith("deleted the Node: ")
 
 
@@ -103,9 +109,9 @@ def test_without_karpenter_the_node_itself_goes(fleet: Fleet) -> None:
 
 
 def test_who_may_not_look_for_claims_or_delete_them_removes_nothing_and_says_why(fleet: Fleet) -> None:
-    with nodeclaims(fleet.plane), fleet.plane.audit.window() as calls:
+    with nodeclaims(fleet.plane) as claims, fleet.plane.audit.window() as calls:
         (node,) = fleet.join(pool="a")
-        claim = fleet.claim(node, by="status")
+        claim = claims.make(node, by="status")
         with fleet.operating(kubeconfig=fleet.account()) as operator:
             (told,) = fleet.until("it is told", lambda: fleet.told(node, "RemovalBlocked"))
             assert told.startswith("its NodeClaim cannot be looked up: ")
@@ -114,30 +120,166 @@ def test_who_may_not_look_for_claims_or_delete_them_removes_nothing_and_says_why
             fleet.account("get", "list")
             no = f"NodeClaim {claim} cannot be deleted: "
             fleet.until("it is logged", lambda: any(no in line.get("reason", "") for line in operator.lines()))
-            assert (fleet.claims(), fleet.left()) == ({claim}, {node})
+            assert (claims.names(), fleet.left()) == ({claim}, {node})
             fleet.account("get", "list", "delete")
-            fleet.until("the claim is gone", lambda: not fleet.claims())
-        assert blocked_once(operator)
+            fleet.until("the claim is gone", lambda: not claims.names())
+            assert operator.said("Removal blocked", level="warn", node=node)
     assert not calls.count(agent=AGENT, verb="delete", resource="nodes")
 
 
-def blocked_once(operator: Operator) -> bool:
-    return operator.said("Removal blocked", level="warn")
-
-
-def test_a_claim_of_the_same_name_and_another_uid_is_spared(fleet: Fleet, namespace: str) -> None:
-    with nodeclaims(fleet.plane):
-        (name,) = fleet.join(pool="a")
-        claim = fleet.claim(name, by="status")
+def test_a_claim_of_the_same_name_and_another_uid_is_spared(fleet: Fleet) -> None:
+    with nodeclaims(fleet.plane) as claims:
+        (node,) = fleet.join(pool="a")
+        claim = claims.make(node, by="status")
         fleet.write_ledger()
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{LEDGER}"
 
-        class Meddled(Kube):
-            """Someone replaces the claim after it was looked up, while its removal is written down."""
+        def replace() -> None:
+            claims.delete(claim)
+            claims.make(node, by="status")
 
-            async def patch(self, path: str, body: bytes, kind: PatchKind, **more: object) -> bytes:
-                fleet.plane.kubectl("delete", "nodeclaim", claim)
-                fleet.claim(name, by="status")
-                return await super().patch(path, body, kind)
+        with pytest.raises(LostRace):
+            asyncio.run(remove(fleet, node, replace))
+        assert claims.names() == {claim}
+        assert not claims.is_leaving(claim)
 
-        asyncio.run(...)
+
+async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], None]) -> None:
+    """As the controller does it, with something else happening between looking and deleting."""
+
+    class Meddled(Kube):
+        async def patch(self, path: str, body: bytes, kind: PatchKind, **_: Any) -> bytes:  # noqa: ANN401
+            answer = await super().patch(path, body, kind)
+            meanwhile()
+            return answer
+
+    policy = Policy((Gate("node-ready/unverified", "NoSchedule"),), removal=RemovalPolicy())
+    path = f"/api/v1/namespaces/{fleet.namespace}/configmaps/{LEDGER}"
+    setup = Setup(lambda: datetime.now(UTC), lambda: 60, "the test", path)
+    node = Node(name, fleet.uid(name))
+    async with Meddled(access(fleet.plane.kubeconfig())) as kube:
+        book = ledger.read(msgspec.json.decode(await kube.get(path), type=ConfigMap))
+        writer = Writer(kube, Mock(spec=Stores), policy, PodTemplate(fleet.namespace, "image", policy.gates), setup)
+        await writer.apply(RemoveNode(node, "it failed", book))
+
+
+LIMITS = [{"maxCount": 2, "maxPercent": 100}, {"maxCount": 100, "maxPercent": 40}]
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=["count", "percent"])
+def test_a_pool_loses_no_more_than_its_budget(fleet: Fleet, limits: dict[str, int]) -> None:
+    many, other = set(fleet.join(5, pool="a")), set(fleet.join(1, pool="b"))
+    with fleet.operating(limits) as operator:
+        fleet.until("each pool loses what it may", lambda: len(fleet.left()) == 3)
+        left = fleet.left()
+        fleet.until("the others are held", lambda: all(held(operator, node) for node in left))
+        stays(lambda: fleet.left() == left)
+        assert blocked(operator) >= 3
+        numbers = f"(pool a: 3 nodes, maxCount {limits['maxCount']}, maxPercent {limits['maxPercent']})"
+        for node in left:
+            said = fleet.until("it is told", lambda node=node: fleet.told(node, "RemovalBlocked"))
+            assert any(f"2 removed within 3600 s, and no more than 2 may be {numbers}" in text for text in said), said
+    assert left < many
+    assert set(fleet.booked()) == (many - left) | other
+
+
+def test_the_budget_is_there_again_when_its_window_has_passed(fleet: Fleet) -> None:
+    nodes = fleet.join(2)
+    with fleet.operating({"maxCount": 1, "windowSeconds": 6}) as operator:
+        fleet.until("one is gone", lambda: len(fleet.left()) == 1)
+        (left,) = fleet.left()
+        fleet.until("the other is held", lambda: held(operator, left))
+        assert fleet.left() == {left}
+        fleet.until("both are gone", lambda: not fleet.left())
+    assert fleet.booked() == [left], f"of {nodes}, the first weighs no longer"
+
+
+def test_the_budget_outlives_the_controller(fleet: Fleet) -> None:
+    fleet.join(2)
+    with fleet.operating({"maxCount": 1}) as first:
+        fleet.until("one is gone", lambda: len(fleet.left()) == 1)
+        first.kill()
+    (left,) = fleet.left()
+    before = fleet.attempts(left)
+    with fleet.operating({"maxCount": 1}) as second:
+        fleet.until("the other is held", lambda: held(second, left))
+        fleet.until("and looked at again", lambda: fleet.attempts(left) >= before + 2)
+    assert fleet.left() == {left}
+
+
+def test_when_many_fail_at_once_none_is_removed(fleet: Fleet) -> None:
+    nodes = set(fleet.join(5))
+    with fleet.operating({"maxFailingCount": 2, "maxFailingPercent": 20}) as operator:
+        fleet.until("all are held", lambda: all(held(operator, node) for node in nodes))
+        fleet.until("and tried again", lambda: all(fleet.attempts(node) >= 3 for node in nodes))
+        for node in nodes:
+            said = fleet.until("it is told", lambda node=node: fleet.told(node, "RemovalBlocked"))
+            assert said[0].startswith("5 of 5 nodes fail at once, more than the 2 ")
+        fleet.heal()
+        fleet.until("the outage ends", lambda: fleet.released() == nodes)
+    assert fleet.booked() == []
+
+
+def test_the_pause_annotation_on_a_node_keeps_it(fleet: Fleet) -> None:
+    (node,) = fleet.join()
+    fleet.plane.kubectl("annotate", "node", node, f"{PAUSE}=true")
+    with fleet.operating() as operator:
+        fleet.until("it is held", lambda: held(operator, node))
+        said = fleet.until("it is told", lambda: fleet.told(node, "RemovalBlocked"))
+        assert said[0] == "removal of this node is paused by its annotation"
+        stays(lambda: fleet.left() == {node})
+        fleet.plane.kubectl("annotate", "node", node, f"{PAUSE}-")
+        fleet.until("it is gone", lambda: not fleet.left())
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["not yet begun", "written down already"])
+def test_the_pause_annotation_on_the_ledger_keeps_every_node(fleet: Fleet, *, begun: bool) -> None:
+    nodes = fleet.join(2)
+    now = datetime.now(UTC).isoformat()
+    removals = [{"uid": fleet.uid(node), "node": node, "pool": "", "at": now} for node in nodes if begun]
+    fleet.write_ledger(json.dumps(removals), paused=True)
+    with fleet.operating() as operator:
+        fleet.until("they are held", lambda: all(held(operator, node) for node in nodes))
+        stays(lambda: fleet.left() == set(nodes))
+        assert fleet.told(nodes[0], "RemovalBlocked")[0] == "removal of all nodes is paused"
+        fleet.plane.kubectl("annotate", "configmap", f"--namespace={fleet.namespace}", LEDGER, f"{PAUSE}-")
+        fleet.until("they are gone", lambda: not fleet.left())
+
+
+def test_a_dry_run_says_what_it_would_remove_and_removes_nothing(fleet: Fleet) -> None:
+    with nodeclaims(fleet.plane) as claims:
+        claimed, plain = fleet.join(pool="a")[0], fleet.join(pool="b")[0]
+        claim = claims.make(claimed, by="status")
+        with fleet.operating({"dryRun": True}):
+            for node, what in ((claimed, f"NodeClaim {claim}"), (plain, "the Node")):
+                said = fleet.until("it is told", lambda node=node: fleet.told(node, "RemovalBlocked"))
+                assert said[0] == f"dry run: would remove {what}"
+            stays(lambda: fleet.left() == {claimed, plain} and claims.names() == {claim})
+    assert fleet.booked() == []
+
+
+GARBAGE = ["not JSON", "{}", '[{"uid": 7}]', "[" * 100_000]
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=["text", "wrong kind", "wrong type", "deep"])
+def test_a_ledger_that_cannot_be_read_holds_everything(fleet: Fleet, garbage: str) -> None:
+    (node,) = fleet.join()
+    fleet.write_ledger(garbage)
+    with fleet.operating() as operator:
+        fleet.until("it is held", lambda: held(operator, node))
+        said = fleet.until("it is told", lambda: fleet.told(node, "RemovalBlocked"))
+        assert said[0].startswith(f"ConfigMap {LEDGER}, removals: ")
+        assert said[0].endswith("Make it a list of removals, or delete the ConfigMap")
+        stays(lambda: fleet.left() == {node})
+        fleet.plane.kubectl("delete", "configmap", f"--namespace={fleet.namespace}", LEDGER)
+        fleet.until("it is gone", lambda: not fleet.left())
+
+
+def test_a_node_that_recovers_in_the_last_look_is_released(fleet: Fleet) -> None:
+    (node,) = fleet.join()
+    with fleet.operating(reconciliation={"backoffSeconds": 5, "maxBackoffSeconds": 5}):
+        fleet.until("it is exhausted", lambda: fleet.told(node, "VerificationExhausted"))
+        fleet.heal()
+        fleet.until("it is released", lambda: fleet.released() == {node})
+        stays(lambda: fleet.left() == {node})
+    assert fleet.attempts(node) == 2, "it was healed too late to show anything"
+    assert fleet.booked() == []

@@ -8,7 +8,7 @@ import pytest
 
 from kube_node_ready import __version__
 
-COMMANDS = ["kube-node-ready", "kubernetes-daemonset"]
+COMMANDS = ["kube-node-ready", "kube-node-ready-controller", "kube-node-ready-worker", "kubernetes-daemonset"]
 
 
 def run(command: str, *words: str) -> subprocess.CompletedProcess[str]:

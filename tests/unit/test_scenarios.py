@@ -34,7 +34,7 @@ class Model(Cluster):
     def delete_worker(self, worker: Worker) -> None:
         del self.pods[worker.name]
 
-    def workers(self, name: str | None = None) -> list[Worker]:  # type: ignore[override]
+    def workers(self, name: str | None = None) -> list[Worker]:
         uid = self.nodes[name]["metadata"]["uid"] if name else None
         return [worker for worker in super().workers() if uid is None or worker.node_uid == uid]
 

@@ -1,0 +1,8 @@
+"""Pages that list what the code has are written by the code."""
+
+from kube_node_ready import metrics_page
+from tests.shell import ROOT
+
+
+def test_the_page_of_metrics_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "metrics.md").read_text() == metrics_page.page(), metrics_page.__doc__
