@@ -51,8 +51,10 @@ cluster: setup ## tests against a real control plane with simulated nodes
 e2e: setup ## tests on real nodes
 	$(PYTEST) tests/e2e
 
-bench: setup ## measure the lab
+bench: setup ## measure the lab, the worker and the controller
 	$(PYTHON) -m bench.lab
+	$(PYTHON) -m bench.worker
+	$(PYTHON) -m bench.operator all
 
 chart: ## (arrives with the operator)
 image: ## (arrives with the operator)

@@ -63,8 +63,11 @@ class Writer:
         """Carry it out, while we may: who no longer holds the Lease must not write."""
         if (left := self._setup.may_write_for()) <= 0:
             raise LeaseLost("the Lease is no longer ours")
-        async with asyncio.timeout(left):
-            await self._apply(effect)
+        try:
+            async with asyncio.timeout(left):
+                await self._apply(effect)
+        except TimeoutError as why:
+            raise LeaseLost("the Lease ran out while a write was under way") from why
 
     async def _apply(self, effect: Effect) -> None:
         match effect:
@@ -97,15 +100,18 @@ class Writer:
 
     async def _find_worker(self, name: str) -> None:
         """An earlier life of us made it, and the watch has yet to show it; or someone took the labels off it."""
-        with suppress(NotFound, LostRace):
+        try:
             answer = await self._kube.get(f"{self._pods}/{name}")
-            pod = msgspec.json.decode(answer, type=Pod)
-            if _is_watched(pod):
-                self._stores.worker_written(answer)
-            else:
-                log("Worker pod was edited beyond use, deleting it", level="warn", pod=name)
-                await self._kube.delete(f"{self._pods}/{name}", uid=pod.metadata.uid, grace_seconds=0)
-                raise LostRace(409, "Edited", f"pod {name} is to be made again")
+        except NotFound as why:
+            raise LostRace(409, "Vanished", f"pod {name} is to be made again") from why
+        pod = msgspec.json.decode(answer, type=Pod)
+        if _is_watched(pod):
+            self._stores.worker_written(answer)
+            return
+        log("Worker pod was edited beyond use, deleting it", level="warn", pod=name)
+        with suppress(NotFound):
+            await self._kube.delete(f"{self._pods}/{name}", uid=pod.metadata.uid, grace_seconds=0)
+        raise LostRace(409, "Edited", f"pod {name} is to be made again")
 
     async def _announce(self, effect: Announce) -> None:
         event = _event(effect, self._setup.now(), self._setup.identity)

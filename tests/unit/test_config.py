@@ -264,8 +264,9 @@ def test_variables_are_typed_as_their_fields_are() -> None:
     assert loaded.kubernetes.kubeconfig_path == "/home/me/.kube/config"
 
 
-def test_variables_that_kubernetes_makes_for_services_are_not_ours() -> None:
+def test_variables_that_kubernetes_or_the_lab_makes_are_not_ours() -> None:
     injected = {
+        "KUBE_NODE_READY_LAB_DIR": "the-lab's-own",
         "KUBE_NODE_READY_SERVICE_HOST": "10.0.0.1",
         "KUBE_NODE_READY_SERVICE_PORT": "8080",
         "KUBE_NODE_READY_SERVICE_PORT_METRICS": "8080",

@@ -22,6 +22,7 @@ ORIGINAL = {
 """Variables without our prefix that have always been read."""
 
 _WORKERS_OWN = "KUBE_NODE_READY_WORKER_CONFIG"
+_LABS_OWN = "KUBE_NODE_READY_LAB_"
 # Kubernetes tells every pod about the Services of its namespace, and ours may well be called kube-node-ready….
 _SERVICE = re.compile(
     r"KUBE_NODE_READY_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
@@ -51,7 +52,7 @@ def from_environment(environment: Mapping[str, str], mistakes: list[Mistake]) ->
 
 
 def _is_not_ours(name: str, text: str) -> bool:
-    if name == _WORKERS_OWN or _SERVICE.fullmatch(name):
+    if name == _WORKERS_OWN or name.startswith(_LABS_OWN) or _SERVICE.fullmatch(name):
         return True
     # A Service called kube-node-ready-metrics makes KUBE_NODE_READY_METRICS_PORT, which is our name for metrics.port.
     return name.endswith("_PORT") and bool(_SERVICE_ADDRESS.fullmatch(text))
