@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 import yaml
-from lightkube.resources.core_v1 import Event, Pod
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import Event, Namespace, Pod, ServiceAccount
 from lightkube.resources.core_v1 import Node as NodeObject
 
 import lab
@@ -93,6 +94,17 @@ class Site:
         names = [name for group in self.groups for name in group.names]
         if names:
             self.plane.kubectl("delete", "node", "--ignore-not-found", "--wait=false", *names)
+
+
+@contextlib.contextmanager
+def a_site(plane: lab.Plane, name: str) -> Iterator[Site]:
+    """For planes that are not the shared one: with a namespace, which goes with the plane."""
+    plane.client.create(Namespace(metadata=ObjectMeta(name=name)))
+    account = lambda: plane.client.get(ServiceAccount, "default", namespace=name)  # noqa: E731  it is short
+    waiting.until(f"{name} has a ServiceAccount", account, 20)
+    site = Site(plane, name)
+    yield site
+    site.leave()
 
 
 def _wire(found: Any, kind: type[Any]) -> Any:  # noqa: ANN401  from lightkube's model to ours

@@ -6,9 +6,11 @@ the server: this object can be thrown away at any moment.
 
 import asyncio
 import time
+import traceback
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -20,6 +22,7 @@ from kube_node_ready.karpenter import LookUpFailed
 from kube_node_ready.kube.cache import Cache, Kind
 from kube_node_ready.kube.client import Kube
 from kube_node_ready.kube.errors import AlreadyExists, KubeError, LostRace, NotFound, Refused
+from kube_node_ready.kube.lease import LeaseLost
 from kube_node_ready.kube.queue import Queue
 from kube_node_ready.log import log
 from kube_node_ready.metrics import Metrics
@@ -75,6 +78,7 @@ class Controller:
         self._queue = Queue(observe=metrics.queue_seconds.observe)
         self._without_slot: dict[str, None] = {}
         self._last_complaint = 0.0
+        self._confessed: set[str] = set()
         self._draining = False
         self._in_work = 0
         self._idle = asyncio.Event()
@@ -156,24 +160,45 @@ class Controller:
             self._idle.clear()
             begun = time.monotonic()
             try:
-                recheck = await self.reconcile(name, writer)
-            except LostRace:
-                self._queue.retry(name)  # someone else changed the node: look again, decide again
-            except KubeError as why:
-                self._metrics.reconcile_errors.inc()
-                self._metrics.errors_by_type.labels(type(why).__name__).inc()
-                self._complain(str(why))
-                self._queue.retry(name)
-            else:
-                self._queue.forget(name)
-                if recheck is not None:
-                    self._queue.add(name, after=recheck.total_seconds())
+                await self._try(name, writer)
             finally:
                 self._in_work -= 1
                 if not self._in_work:
                     self._idle.set()
                 self._queue.done(name)
                 self._metrics.reconcile_seconds.observe(time.monotonic() - begun)
+
+    async def _try(self, name: str, writer: Applies) -> None:
+        """One look at a node. Whatever goes wrong is this node's trouble, and not the others'."""
+        try:
+            recheck = await self.reconcile(name, writer)
+        except LeaseLost:
+            raise
+        except LostRace:
+            self._queue.retry(name)  # someone else changed the node: look again, decide again
+        except KubeError as why:
+            self._complain(str(why))
+            self._failed(name, why)
+        except Exception as why:  # noqa: BLE001  a mistake of ours, or an answer that is not Kubernetes'
+            self._confess(name, why)
+            self._failed(name, why)
+        else:
+            self._queue.forget(name)
+            if recheck is not None:
+                self._queue.add(name, after=recheck.total_seconds())
+
+    def _failed(self, name: str, why: Exception) -> None:
+        self._metrics.reconcile_errors.inc()
+        self._metrics.errors_by_type.labels(type(why).__name__).inc()
+        self._queue.retry(name)
+
+    def _confess(self, name: str, why: Exception) -> None:
+        """Once for each place in the code, however often it fails there."""
+        *_, place = traceback.extract_tb(why.__traceback__)
+        at = f"{Path(place.filename).name}:{place.lineno}"
+        if at not in self._confessed:
+            self._confessed.add(at)
+            log("A look at a node failed in an unforeseen way", level="error", node=name, error=repr(why), at=at)
 
     async def _resync(self) -> None:
         """Look at everything unfinished now and then, whatever was missed."""

@@ -58,6 +58,22 @@ def test_a_server_that_does_not_answer_is_asked_again(admin: Access, namespace: 
     through(admin, namespace, scenario)
 
 
+def test_events_that_come_late_do_not_undo_what_was_put(admin: Access, namespace: str) -> None:
+    async def scenario(proxy: Proxy, copy: Copy) -> None:
+        async with running(copy):
+            copy.heard.changes.clear()
+            proxy.plan = in_turn(Says(500), Says(500), Says(500))
+            proxy.cut()
+            first = await copy.write("a", 1)
+            copy.cache.put(await copy.write("a", 2))
+            copy.cache.put(first)
+            await copy.write("last", 0)
+            await copy.has({"old": 1, "a": 2, "last": 0})
+            assert copy.heard.changes == [("a", None, 2), ("last", None, 0)]
+
+    through(admin, namespace, scenario)
+
+
 GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
 
 

@@ -1,8 +1,8 @@
 """One writer at a time, by a coordination.k8s.io/v1 Lease, in the way of client-go.
 
-The holder renews every `retry` seconds. If for `renew` seconds no renewal succeeds, it stops. Whoever waits takes over
-when it has seen the Lease unchanged for `duration` seconds *by its own clock*; nobody's clock is compared with that of
-another, and the times in the Lease are for people to read.
+The holder renews three times within `renew` seconds, and every `retry` seconds when that fails. If for `renew` seconds
+no renewal succeeds, it stops. Whoever waits takes over when it has seen the Lease unchanged for `duration` seconds *by
+its own clock*; nobody's clock is compared with that of another, and the times in the Lease are for people to read.
 
     holder    last renewal sent ──── renew ────▶ stops writing
     waiting        sees that renewal ──────── duration ────────▶ may write
@@ -137,10 +137,13 @@ class Lease:
 
     async def hold(self) -> NoReturn:
         """Renew for as long as that works. Raises LeaseLost before anybody else may take the Lease for free."""
+        renewed = True
         while (left := self.valid_for()) > 0:
-            await asyncio.sleep(min(self._terms.retry, left))
+            pause = max(self._terms.retry, self._terms.renew / 3) if renewed else self._terms.retry
+            await asyncio.sleep(min(pause, left))
             if (left := self.valid_for()) > 0:
-                await self._succeeds(self._renew, left)
+                # Not all of what is left: a connection that hangs gets no second chance otherwise.
+                renewed = await self._succeeds(self._renew, max(left / 2, min(left, self._terms.retry)))
         self._renewed_at = None
         raise LeaseLost(f"{self._terms}: not renewed within {self._terms.renew:g} s")
 

@@ -1,0 +1,325 @@
+"""The controller's process: how it starts, what it tells of itself, how it lives through outages, and how it ends."""
+
+import http.client
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from lightkube.resources.coordination_v1 import Lease
+
+import lab
+from lab import waiting
+from tests.gated import Site, a_site
+from tests.operator import COMMAND, Operator, a_config, operating
+from tests.shell import ROOT
+
+READS = {"get", "list", "watch"}
+OUTAGE_SECONDS = 30
+
+
+@pytest.fixture
+def site(plane: lab.Plane, namespace: str) -> Iterator[Site]:
+    mine = Site(plane, namespace)
+    yield mine
+    mine.leave()
+
+
+@pytest.fixture(scope="module")
+def breakable() -> Iterator[lab.Plane]:
+    """A plane whose API server may be stopped, as long as it is started again."""
+    with lab.plane() as mine:
+        yield mine
+
+
+def run(folder: Path, config: object, *flags: str) -> subprocess.CompletedProcess[str]:
+    """A controller that is expected to end by itself."""
+    file = folder / "config.yaml"
+    file.write_text(config if isinstance(config, str) else yaml.safe_dump(config))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
+    environment["HOME"] = str(folder)
+    command = [*COMMAND, f"--config={file}", *flags]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False)
+
+
+def with_section(**sections: object) -> dict[str, object]:
+    return a_config("anywhere") | sections
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (with_section(reconcilation={}), ["reconcilation", "reconciliation"]),
+        (with_section(reconciliation={"maxRetries": "many"}), ["reconciliation.maxRetries", "many"]),
+        (with_section(metrics={"port": 99999}), ["metrics.port", "99999"]),
+        (with_section(leaderElection={"leaseDuration": "5s", "renewDeadline": "10s"}), ["leaseDuration", "renewDeadl"]),
+        ("worker: [", ["config.yaml"]),
+    ],
+    ids=["unknown section", "wrong type", "out of range", "impossible together", "not YAML"],
+)
+def test_a_mistake_in_the_configuration_ends_with_2_and_says_what_it_is(
+    tmp_path: Path, config: object, words: list[str]
+) -> None:
+    ended = run(tmp_path, config)
+    assert ended.returncode == 2
+    assert all(word in ended.stderr for word in words), ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not ended.stdout
+
+
+def test_a_missing_configuration_ends_with_2_and_names_the_file(tmp_path: Path) -> None:
+    ended = run(tmp_path, {}, "--config=/nonexistent/config.yaml")
+    assert ended.returncode == 2
+    assert "/nonexistent/config.yaml" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("text", [None, "", "{", "clusters: 5", "apiVersion: v1\nkind: Config\nclusters: []\n"])
+def test_without_a_usable_kubeconfig_it_ends_with_3_and_names_it(tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "some.kubeconfig"
+    if text is not None:
+        file.write_text(text)
+    ended = run(tmp_path, a_config("anywhere"), f"--kubeconfig={file}")
+    assert ended.returncode == 3, ended.stderr
+    assert str(file) in ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_without_any_way_to_kubernetes_it_ends_with_3(tmp_path: Path) -> None:
+    ended = run(tmp_path, a_config("anywhere"))
+    assert ended.returncode == 3, ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        kubeconfig = unreachable(tmp_path)
+        ended = run(tmp_path, a_config("anywhere", health={"port": port}), f"--kubeconfig={kubeconfig}")
+    assert ended.returncode == 10
+    assert f"port {port}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def unreachable(folder: Path) -> Path:
+    file = folder / "unreachable.kubeconfig"
+    user = {"name": "x", "user": {"token": "t"}}
+    cluster = {"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "x", "context": {"cluster": "x", "user": "x"}}
+    whole = {"current-context": "x", "clusters": [cluster], "users": [user], "contexts": [context]}
+    file.write_text(yaml.safe_dump(whole))
+    return file
+
+
+def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    """It may be the API server that starts later; to die meanwhile would only make the kubelet's back-off longer."""
+    with operating(tmp_path, unreachable(tmp_path), a_config("anywhere")) as operator:
+        waiting.until("it says what it lacks", lambda: operator.said("Kubernetes does not answer as it should"), 10)
+        assert operator.ask("/healthz") == "ok\n"
+        assert "the caches are not filled yet" in refusal(operator)
+        assert operator.stop() == 0
+
+
+def refusal(operator: Operator) -> str:
+    """What /readyz says, if it says no."""
+    (ports,) = [line["ports"] for line in operator.lines() if "ports" in line]
+    connection = http.client.HTTPConnection("127.0.0.1", ports[-1], timeout=10)
+    try:
+        connection.request("GET", "/readyz")
+        answer = connection.getresponse()
+        assert answer.status == 503
+        return answer.read().decode()
+    finally:
+        connection.close()
+
+
+DIES = """
+import sys
+from kube_node_ready import cli, gather
+def broken(*_):
+    raise LookupError("this was not foreseen")
+gather.View.{} = broken
+cli.controller()
+"""
+
+
+def test_a_mistake_of_ours_in_one_look_is_told_once_and_kills_nobody(site: Site, tmp_path: Path) -> None:
+    site.join(3)
+    with operating(tmp_path, site.plane.kubeconfig(), site.config(), script("snapshot")) as operator:
+        site.until("all were looked at, more than once", lambda: number(operator, "reconcile_errors_total") > 9)
+        told = [line for line in operator.lines() if line["level"] == "error"]
+        assert len(told) == 1
+        assert "this was not foreseen" in told[0]["error"]
+        assert operator.stop() == 0
+
+
+def test_a_mistake_of_ours_in_a_watch_ends_the_process_rather_than_leave_it_blind(site: Site, tmp_path: Path) -> None:
+    site.join()
+    with operating(tmp_path, site.plane.kubeconfig(), site.config(), script("node_changed")) as operator:
+        assert operator.process.wait(20) == 10
+        (told,) = [line for line in operator.lines() if line["level"] == "error"]
+        assert "this was not foreseen" in told["error"]
+
+
+def script(broken: str) -> list[str]:
+    return [sys.executable, "-c", DIES.format(broken)]
+
+
+def number(operator: Operator, series: str) -> float:
+    """The value of a series of the controller's."""
+    found = re.search(rf"^kube_node_ready_controller_{re.escape(series)} (\S+)$", operator.ask("/metrics"), re.M)
+    assert found, series
+    return float(found[1])
+
+
+def test_series_are_there_from_the_start_and_those_of_a_node_go_with_it(site: Site, tmp_path: Path) -> None:
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
+        site.until("it is ready", lambda: operator.ask("/readyz") == "ok\n")
+        at_start = operator.ask("/metrics")
+        for series in (
+            'kube_node_ready_verifications_total{status="failed"}',
+            'kube_node_ready_verifications_total{status="success"}',
+            "kube_node_ready_controller_worker_pods_created_total",
+            "kube_node_ready_controller_reconcile_errors_total",
+            "kube_node_ready_controller_nodes_unverified",
+            "kube_node_ready_controller_reconcile_queue_depth",
+            'kube_node_ready_worker_pods{status="running"}',
+        ):
+            assert f"{series} 0.0" in at_start.splitlines()
+        names = site.join(2).names
+        site.until("released", lambda: site.released(*names))
+        site.until("both are shown", lambda: all(f'node="{name}"' in operator.ask("/metrics") for name in names))
+        assert 'kube_node_ready_verifications_total{status="success"} 2.0' in operator.ask("/metrics")
+        site.kubectl("delete", "node", names[0])
+        site.until("the one is forgotten", lambda: f'node="{names[0]}"' not in operator.ask("/metrics"))
+        assert f'node="{names[1]}"' in operator.ask("/metrics")
+
+
+def test_the_queue_is_empty_when_nothing_is_due(site: Site, tmp_path: Path) -> None:
+    """A node that waits for its back-off to end is no backlog."""
+    quiet = site.config(reconciliation={"maxRetries": 1, "exhaustedRetrySeconds": 600})
+    (name,) = site.join(verdict=lab.fails()).names
+    with operating(tmp_path, site.plane.kubeconfig(), quiet) as operator:
+        site.until("exhausted", lambda: site.node(name).record.failures == 1)
+        site.until("nothing is due", lambda: number(operator, "reconcile_queue_depth") == 0, 10)
+
+
+def test_probes_are_answered_during_a_burst(site: Site, tmp_path: Path) -> None:
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
+        site.until("it is ready", lambda: operator.ask("/readyz") == "ok\n")
+        names = site.join(100).names
+        asked = 0
+
+        def over() -> bool:
+            nonlocal asked
+            assert (operator.ask("/healthz"), operator.ask("/readyz")) == ("ok\n", "ok\n")
+            asked += 1
+            return number(operator, "nodes_verified") == 100
+
+        while not over():
+            assert asked < 2000
+        assert asked > 1
+        assert site.released(*names)
+
+
+def test_a_dry_run_decides_and_writes_nothing(site: Site, tmp_path: Path) -> None:
+    (good,), (bad,) = site.join().names, site.join(verdict=lab.fails(), group="bad").names
+    config = site.config(nodeManagement={"deleteFailedNodes": True}, leaderElection={"enabled": True}) | {
+        "dryRun": True
+    }
+    with site.plane.audit.window() as calls, operating(tmp_path, site.plane.kubeconfig(), config) as operator:
+        for name in (good, bad):
+            site.until(name, lambda name=name: operator.said("Dry run: would act", effect="StartWorker", on=name))
+        assert operator.stop() == 0
+    ours = {call for call in calls.by_kind if call.agent == "kube-node-ready-controller"}
+    assert ours
+    assert not {call for call in ours if call.verb not in READS}
+
+
+def holder(site: Site) -> str:
+    spec = site.plane.client.get(Lease, "kube-node-ready-controller", namespace=site.namespace).spec
+    return (spec and spec.holderIdentity) or ""
+
+
+def test_sigterm_in_the_middle_of_a_burst_leaves_nothing_half_done(site: Site, tmp_path: Path) -> None:
+    config = site.config(leaderElection={"enabled": True})
+    with operating(tmp_path, site.plane.kubeconfig(), config) as operator:
+        names = site.join(60).names
+        site.until("some are released", lambda: number(operator, "nodes_verified") > 5)
+        assert holder(site)
+        assert operator.stop() == 0
+        assert operator.said("Stopped")
+        assert not holder(site), "the Lease was given back"
+    stopped = [site.node(name) for name in names]
+    assert {site.policy.gated(node) for node in stopped} == {True, False}, "it was in the middle"
+    assert all(node.labelled != site.policy.gated(node) for node in stopped)
+    with operating(tmp_path, site.plane.kubeconfig(), config):
+        site.until("the next one does the rest", lambda: site.released(*names))
+        site.until("nothing is left", lambda: not site.workers())
+    assert {site.node(name).record.attempt for name in names} == {1}
+    assert len(site.pods_ever()) == 60
+
+
+def test_an_api_server_that_is_away_for_half_a_minute_costs_no_attempt(breakable: lab.Plane, tmp_path: Path) -> None:
+    patient = {"timeoutSeconds": 300}
+    leading = {"enabled": True, "leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "1s"}
+    with a_site(breakable, "away") as site, a_site(breakable, "leading") as other:
+        config = site.config(worker=patient)
+        elected = other.config(worker=patient, leaderElection=leading)
+        with (
+            operating(tmp_path, breakable.kubeconfig(), config) as operator,
+            operating(tmp_path, breakable.kubeconfig(), elected) as leader,
+        ):
+            slow = lab.passes(seconds=5)
+            names, others = site.join(3, verdict=slow).names, other.join(3, verdict=slow).names
+            site.until("in the middle of it", lambda: len(site.workers()) == len(other.workers()) == 3)
+            breakable.apiserver.stop()
+            began = time.monotonic()
+            assert leader.process.wait(20) == 1, "who cannot renew its Lease ends"
+            assert leader.said("Lease lost, ending")
+            while time.monotonic() - began < OUTAGE_SECONDS:
+                assert operator.ask("/healthz") == "ok\n"
+                time.sleep(1)
+            breakable.apiserver.start()
+            breakable.wait_for_api()
+            site.until("released", lambda: site.released(*names))
+            (new,) = site.join(group="new").names
+            site.until("and new ones too", lambda: site.released(new))
+            complaints = [line for line in operator.lines() if line["level"] in ("warn", "error")]
+            assert 0 < len(complaints) < 20, "it complained, and not without end"
+        with operating(tmp_path, breakable.kubeconfig(), elected):
+            site.until("its next life goes on", lambda: other.released(*others))
+        assert {site.node(name).record.attempt for name in (*names, *others)} == {1}
+
+
+def test_sigterm_is_obeyed_though_the_api_server_says_nothing(breakable: lab.Plane, tmp_path: Path) -> None:
+    with a_site(breakable, "silent") as site:
+        config = site.config(leaderElection={"enabled": True})
+        with operating(tmp_path, breakable.kubeconfig(), config) as operator:
+            names = site.join(20, verdict=lab.passes(seconds=2)).names
+            site.until("in the middle of it", lambda: len(site.workers()) > 5)
+            breakable.apiserver.pause()
+            try:
+                time.sleep(3)
+                assert operator.stop() in (0, 1)
+            finally:
+                breakable.apiserver.resume()
+            breakable.wait_for_api()
+        with operating(tmp_path, breakable.kubeconfig(), config):
+            site.until("the next one does the rest", lambda: site.released(*names))
+
+
+def test_a_server_that_does_not_stream_lists_will_do(fresh_plane: Callable[..., lab.Plane], tmp_path: Path) -> None:
+    plane = fresh_plane(apiserver_flags=["--feature-gates=WatchList=false"])
+    with a_site(plane, "pages") as site:
+        names = site.join(5).names
+        with operating(tmp_path, plane.kubeconfig(), site.config()):
+            site.until("released", lambda: site.released(*names))
+            (new,) = site.join(group="new").names
+            site.until("and a new one", lambda: site.released(new))
