@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import yaml
+from lightkube.core.exceptions import ApiError
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Event, Namespace, Pod, ServiceAccount
 from lightkube.resources.core_v1 import Node as NodeObject
@@ -34,21 +35,20 @@ class Site:
         self.namespace = namespace
         self.gate = lab.Taint(f"example.com/{namespace}", value="true")
         self.policy = Policy((Gate(self.gate.key, self.gate.effect),))
-        self.groups: list[fake.FakeNodes] = []
+        self.torn: set[str] = set()
+        """Nodes that were once seen with both gate and label, or with neither."""
 
     def join(
         self, count: int = 1, *, verdict: lab.Verdict = lab.PASSES, group: str = "", taints: tuple[lab.Taint, ...] = ()
     ) -> fake.FakeNodes:
         """Nodes of one verdict; a second group needs a name."""
-        nodes = self.plane.fake_nodes(
+        return self.plane.fake_nodes(
             count,
             prefix=f"{self.namespace}{group and '-'}{group}",
             verdict=verdict,
             taints=[*taints, self.gate],
             labels={"site": self.namespace},
         )
-        self.groups.append(nodes)
-        return nodes
 
     def config(self, **sections: Any) -> dict[str, Any]:  # noqa: ANN401  as in YAML
         """Of a controller that cares for this site alone. Sections given are merged."""
@@ -61,11 +61,10 @@ class Site:
         return read_node(_wire(self.plane.client.get(NodeObject, name), objects.Node), self.policy)
 
     def released(self, *names: str) -> bool:
-        """Whether all of them are; of each, gate and label went together."""
+        """Whether all of them are."""
         nodes = [self.node(name) for name in names]
-        for node in nodes:
-            assert node.labelled != self.policy.gated(node), f"{node.name}: the gate and the label go together"
-        return all(node.labelled for node in nodes)
+        self.torn |= {node.name for node in nodes if node.labelled == self.policy.gated(node)}
+        return all(node.labelled and not self.policy.gated(node) for node in nodes)
 
     def workers(self) -> list[Worker]:
         pods = self.plane.client.list(Pod, namespace=self.namespace)
@@ -91,9 +90,11 @@ class Site:
         waiting.until(what, lambda: bool(condition()), seconds, alive=self.plane.check)
 
     def leave(self) -> None:
-        names = [name for group in self.groups for name in group.names]
-        if names:
-            self.plane.kubectl("delete", "node", "--ignore-not-found", "--wait=false", *names)
+        assert not self.torn, "the gate and the label go together"
+        for node in list(self.plane.client.list(NodeObject, labels={"site": self.namespace})):
+            assert node.metadata
+            with contextlib.suppress(ApiError):  # it is gone
+                self.plane.client.delete(NodeObject, str(node.metadata.name))
 
 
 @contextlib.contextmanager

@@ -181,14 +181,14 @@ class Cluster:
         found = self._find(node)
         if found["metadata"]["uid"] != patch["metadata"]["uid"]:
             raise LostRace
-        found["metadata"]["annotations"] |= patch["metadata"]["annotations"]
+        found["metadata"]["annotations"] |= patch["metadata"].get("annotations", {})
         (condition,) = patch["status"]["conditions"]
         others = [known for known in found["status"]["conditions"] if known["type"] != condition["type"]]
         found["status"]["conditions"] = [*others, condition]
 
     def _remove(self, node: Node, known: Ledger) -> None:
         assert self.policy.removal
-        if not budget.is_booked(node, known):
+        if not budget.is_booked(node, known, self.now, self.policy.removal):
             if known != self.ledger:
                 raise LostRace
             removal = Removal(node.uid, node.name, node.pool, self.now)

@@ -36,6 +36,7 @@ class Fleet:
         self.plane = plane
         self.namespace = namespace
         self._folder = folder
+        self._account = f"{namespace}-controller"
         self._groups: list[fake.FakeNodes] = []
 
     def join(self, count: int = 1, *, pool: str = "", verdict: lab.Verdict = FAILS) -> list[str]:
@@ -118,7 +119,7 @@ class Fleet:
 
     def account(self, *verbs: str) -> Path:
         """A kubeconfig of one who may do all that a controller does, and to NodeClaims only this."""
-        name = f"{self.namespace}-controller"
+        name = self._account
         claims = [{"apiGroups": ["karpenter.sh"], "resources": ["nodeclaims"], "verbs": list(verbs)}] if verbs else []
         role = {"apiVersion": _RBAC, "kind": "ClusterRole", "metadata": {"name": name}, "rules": [*_RULES, *claims]}
         subject = {"kind": "ServiceAccount", "name": "default", "namespace": self.namespace}
@@ -135,6 +136,7 @@ class Fleet:
     def forget(self) -> None:
         for group in self._groups:
             self.plane.kubectl("delete", "node", "--ignore-not-found", *group.names)
+        self.plane.kubectl("delete", "clusterrole,clusterrolebinding", self._account, "--ignore-not-found")
 
     def _get(self, kind: str, name: str, *more: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.plane.kubectl("get", kind, name, "--output=json", *more))
@@ -159,9 +161,13 @@ class Claims:
             owner = {"apiVersion": self._api, "kind": "NodeClaim", "name": name, "uid": made.metadata.uid}
             self._client.patch(Node, node, {"metadata": {"ownerReferences": [owner]}})
         else:
-            status = {"status": {"nodeName": node}}
-            self._client.patch(self._kind.Status, name, status, patch_type=PatchType.MERGE)
+            self.say(name, node)
         return name
+
+    def say(self, name: str, node: str) -> None:
+        """Let the claim's status name this node."""
+        status = {"status": {"nodeName": node}}
+        self._client.patch(self._kind.Status, name, status, patch_type=PatchType.MERGE)
 
     def names(self) -> set[str]:
         return {str(claim.metadata.name) for claim in self._client.list(self._kind) if claim.metadata}

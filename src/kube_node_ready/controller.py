@@ -21,7 +21,7 @@ from kube_node_ready.gather import View
 from kube_node_ready.karpenter import LookUpFailed
 from kube_node_ready.kube.cache import Cache, Kind
 from kube_node_ready.kube.client import Kube
-from kube_node_ready.kube.errors import AlreadyExists, KubeError, LostRace, NotFound, Refused
+from kube_node_ready.kube.errors import KubeError, LostRace, NotFound, Refused
 from kube_node_ready.kube.lease import LeaseLost
 from kube_node_ready.kube.queue import Queue
 from kube_node_ready.log import log
@@ -63,11 +63,11 @@ class Scope(msgspec.Struct, frozen=True):
 
 class Applies(Protocol):
     async def apply(self, effect: Effect) -> None: ...
+    async def open_ledger(self) -> None: ...
 
 
 class Controller:
     def __init__(self, kube: Kube, policy: Policy, scope: Scope, metrics: Metrics) -> None:
-        self._kube = kube
         self._policy = policy
         self._scope = scope
         self._metrics = metrics
@@ -96,7 +96,7 @@ class Controller:
         for cache in self._caches:
             await cache.ready()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._resync())
+            tasks.create_task(self._resync(writer))
             for _ in range(self._scope.reconciles):
                 tasks.create_task(self._reconcile_all(writer))
 
@@ -200,21 +200,18 @@ class Controller:
             self._confessed.add(at)
             log("A look at a node failed in an unforeseen way", level="error", node=name, error=repr(why), at=at)
 
-    async def _resync(self) -> None:
+    async def _resync(self, writer: Applies) -> None:
         """Look at everything unfinished now and then, whatever was missed."""
         while True:
             if self._policy.removal and LEDGER not in self._book.objects:
-                await self._make_ledger()
+                await self._open_ledger(writer)
             for name in list(self._view.unfinished()):
                 self._queue.add(name)
             await asyncio.sleep(self._policy.resync.total_seconds())
 
-    async def _make_ledger(self) -> None:
+    async def _open_ledger(self, writer: Applies) -> None:
         try:
-            body = msgspec.json.encode(ledger.empty(LEDGER, self._scope.namespace))
-            await self._kube.create(self._scope.ledger_path.rpartition("/")[0], body)
-        except AlreadyExists:
-            pass
+            await writer.open_ledger()
         except KubeError as why:
             self._complain(str(why))
 
@@ -278,7 +275,7 @@ class Controller:
 
     @property
     def queue_depth(self) -> int:
-        return len(self._queue)
+        return self._queue.depth
 
 
 def _nodes(policy: Policy, scope: Scope) -> Kind[objects.Node, Node]:

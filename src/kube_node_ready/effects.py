@@ -1,7 +1,8 @@
 """The only writer. Every effect is absolute and may be carried out twice; what is there already is success."""
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Protocol, assert_never
@@ -60,14 +61,26 @@ class Writer:
         self._told: dict[str, None] = {}
 
     async def apply(self, effect: Effect) -> None:
-        """Carry it out, while we may: who no longer holds the Lease must not write."""
-        if (left := self._setup.may_write_for()) <= 0:
-            raise LeaseLost("the Lease is no longer ours")
+        await self._while_we_may(self._apply(effect))
+
+    async def open_ledger(self) -> None:
+        """So that there is something to write removals down in."""
+        folder, _, name = self._setup.ledger_path.rpartition("/")
+        body = _encode(ledger.empty(name, self._template.namespace))
+        with suppress(AlreadyExists):
+            await self._while_we_may(self._kube.create(folder, body))
+
+    async def _while_we_may(self, deed: Coroutine[Any, Any, object]) -> None:
+        """Who no longer holds the Lease must not write. It is renewed meanwhile: a slow write is no reason to stop."""
+        task = asyncio.create_task(deed)
         try:
-            async with asyncio.timeout(left):
-                await self._apply(effect)
-        except TimeoutError as why:
-            raise LeaseLost("the Lease ran out while a write was under way") from why
+            while not task.done():
+                if (left := self._setup.may_write_for()) <= 0:
+                    raise LeaseLost("the Lease is no longer ours")
+                await asyncio.wait({task}, timeout=left if left < math.inf else None)
+            task.result()
+        finally:
+            task.cancel()
 
     async def _apply(self, effect: Effect) -> None:
         match effect:
@@ -76,8 +89,8 @@ class Writer:
             case Release(node, record):
                 body = _encode(patches.release(node, record, self._policy))
                 self._stores.node_written(await self._kube.patch(_path(node), body, PatchKind.JSON))
-            case WriteRecord(node, record):
-                body = _encode(patches.status(node, record, self._policy))
+            case WriteRecord(node, record, version):
+                body = _encode(patches.status(node, record, self._policy, version))
                 answer = await self._kube.patch(f"{_path(node)}/status", body, PatchKind.STRATEGIC)
                 self._stores.node_written(answer)
             case Announce():
@@ -113,13 +126,17 @@ class Writer:
             await self._kube.delete(f"{self._pods}/{name}", uid=pod.metadata.uid, grace_seconds=0)
         raise LostRace(409, "Edited", f"pod {name} is to be made again")
 
-    async def _announce(self, effect: Announce) -> None:
-        event = _event(effect, self._setup.now(), self._setup.identity)
+    async def _announce(self, news: Announce) -> None:
+        event = _event(news, self._setup.now(), self._setup.identity)
         name = event["metadata"]["name"]
         if name in self._told:
             return
-        with suppress(AlreadyExists):
+        try:
             await self._kube.create(_EVENTS, _encode(event))
+        except AlreadyExists:
+            pass
+        except (Refused, NotFound) as why:  # no right to, or a quota: nobody must wait at the gate for that
+            log("An Event could not be written", level="warn", reason=news.reason, trouble=why.message)
         self._told[name] = None
         if len(self._told) > _REMEMBERED_EVENTS:
             del self._told[next(iter(self._told))]
@@ -148,9 +165,11 @@ class Writer:
             await self._kube.delete(claim.path if claim else _path(node), uid=claim.uid if claim else node.uid)
 
     async def _book(self, effect: RemoveNode) -> None:
-        if budget.is_booked(effect.node, effect.ledger):
-            return
         assert self._policy.removal
+        if budget.is_booked(effect.node, effect.ledger, self._setup.now(), self._policy.removal):
+            return
+        if not effect.ledger.version:  # a patch that names no version would overwrite whatever is there by now
+            raise LostRace(409, "NoLedger", "the ledger of removals is not there yet")
         node, now = effect.node, self._setup.now()
         removal = Removal(node.uid, node.name, node.pool, now)
         removals = ledger.with_removal(effect.ledger.removals, removal, self._policy.removal.window, now)
@@ -173,6 +192,9 @@ class DryRun:
 
     def __init__(self) -> None:
         self._said: set[tuple[str, ...]] = set()
+
+    async def open_ledger(self) -> None:
+        """Nothing is written down in a dry run."""
 
     async def apply(self, effect: Effect) -> None:
         node: Node | None = getattr(effect, "node", None)

@@ -1,25 +1,36 @@
 """The caches, as decisions want to see them. Synchronous: one look is one moment, since nothing else runs meanwhile."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
-from kube_node_ready.verify.model import Fleet, Ledger, Node, Outcome, Policy, Snapshot, Worker
+from kube_node_ready import ledger
+from kube_node_ready.verify.model import Fleet, Node, Outcome, Policy, Snapshot, Worker
+
+
+def _unknown(_: str) -> str:
+    return ""
 
 
 class View:
     """What is seen of the cluster. The caches own the objects; this keeps the indexes that make a look cheap."""
 
-    def __init__(self, policy: Policy, nodes: Mapping[str, Node], slots: int) -> None:
-        self.ledger = Ledger()
+    def __init__(
+        self, policy: Policy, nodes: Mapping[str, Node], slots: int, version: Callable[[str], str] = _unknown
+    ) -> None:
+        self.ledger = ledger.MISSING
         self._policy = policy
         self._nodes = nodes
+        self._version = version
         self._slots = slots
+        self._managed: Counter[str] = Counter()
+        self._failing = 0
         self._names: dict[str, str] = {}
         self._workers: defaultdict[str, dict[str, Worker]] = defaultdict(dict)
         self._active: set[str] = set()
         self._starting: set[str] = set()
+        self._known: set[str] = set()
         self._dropped: set[str] = set()
 
     def snapshot(self, name: str, now: datetime) -> Snapshot | None:
@@ -28,7 +39,7 @@ class View:
         if node is None:
             return None
         workers = tuple(worker for worker in self._of(node.uid) if worker.uid not in self._dropped)
-        return Snapshot(now, node, workers, self.free_slots > 0, self._fleet(node))
+        return Snapshot(now, node, workers, self.free_slots > 0, self._fleet(node), self._version(name))
 
     @property
     def free_slots(self) -> int:
@@ -54,26 +65,31 @@ class View:
             self._starting.discard(name)
 
     def dropped(self, uid: str) -> None:
-        """A worker we deleted is gone, though the watch has yet to say so."""
-        self._dropped.add(uid)
+        """A worker we deleted is gone, though the watch may have yet to say so."""
+        if uid in self._known:
+            self._dropped.add(uid)
 
     def node_changed(self, before: Node | None, after: Node | None) -> None:
         if before and (after is None or after.uid != before.uid):
             self._names.pop(before.uid, None)
         if after:
             self._names[after.uid] = after.name
+        self._count(before, -1)
+        self._count(after, 1)
 
     def worker_changed(self, before: Worker | None, after: Worker | None) -> str | None:
         """The name of the node this is about, if there is one."""
         if before and (after is None or after.uid != before.uid):
             self._forget(before)
         if after:
+            self._known.add(after.uid)
             self._workers[after.node_uid][after.name] = after
-            (self._active.discard if after.ended else self._active.add)(after.uid)
+            (self._active.discard if after.finished else self._active.add)(after.uid)
         either = after or before
         return self._names.get(either.node_uid) if either else None
 
     def _forget(self, worker: Worker) -> None:
+        self._known.discard(worker.uid)
         self._dropped.discard(worker.uid)
         self._active.discard(worker.uid)
         mine = self._workers[worker.node_uid]
@@ -84,14 +100,20 @@ class View:
     def _of(self, uid: str) -> list[Worker]:
         return list(self._workers[uid].values()) if uid in self._workers else []
 
+    def _count(self, node: Node | None, by: int) -> None:
+        """Kept while nodes come and go: in a fleet-wide outage, every node asks how many others fail."""
+        if node is None:
+            return
+        guarded = self._policy.guards(node)
+        if guarded or node.labelled:
+            self._managed[node.pool] += by
+        if guarded and node.record.outcome is Outcome.FAILED:
+            self._failing += by
+
     def _fleet(self, node: Node) -> Fleet:
-        """Counted only for a node that may have to go: it costs a look at every node."""
-        if not self._policy.removal or node.record.failures < self._policy.max_failures:
-            return Fleet()
-        managed = [other for other in self._nodes.values() if other.labelled or self._policy.guards(other)]
         return Fleet(
-            managed=len(managed),
-            failing=sum(not other.labelled and other.record.outcome is Outcome.FAILED for other in managed),
-            in_pool=sum(other.pool == node.pool for other in managed),
+            managed=self._managed.total(),
+            failing=self._failing,
+            in_pool=self._managed[node.pool],
             ledger=self.ledger,
         )

@@ -22,6 +22,8 @@ def read(wire: ConfigMap) -> Ledger:
     paused = is_paused(wire.metadata.annotations or {})
     try:
         removals = msgspec.json.decode(text, type=tuple[Removal, ...])
+        if not all(removal.at.tzinfo for removal in removals):
+            raise msgspec.ValidationError("a time without its zone")
     except (msgspec.DecodeError, RecursionError) as why:
         trouble = f"ConfigMap {wire.metadata.name}, {_KEY}: {why}. Make it a list of removals, or delete the ConfigMap"
         return Ledger(paused=paused, trouble=trouble)

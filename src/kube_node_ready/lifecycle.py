@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +29,9 @@ from kube_node_ready.metrics import Metrics
 from kube_node_ready.serve import Health, Server
 
 LOST_LEASE = 1
-_DRAIN_SECONDS = 20
+UNEXPECTED = 10
+Tasks = Sequence[asyncio.Task[None]]
+_DRAIN_SECONDS = 10
 
 
 async def run(config: Config) -> int:
@@ -53,8 +55,8 @@ async def run(config: Config) -> int:
             election = Election(config, own, metrics)
             health.not_ready = lambda: controller.not_synced() or election.not_ready()
             writer = _writer(config, controller, kube, election)
-            async with _running(controller.watch(), _beat(health)):
-                return await _lead(controller, writer, election)
+            async with _running(controller.watch(), _beat(health)) as beside:
+                return await _lead(controller, writer, election, beside)
 
 
 class Election:
@@ -97,28 +99,25 @@ class Election:
         log("The Lease has a new holder", holder=holder, ours=holder == self.identity)
 
 
-async def _lead(controller: Controller, writer: Applies, election: Election) -> int:
+async def _lead(controller: Controller, writer: Applies, election: Election, beside: Tasks) -> int:
+    """Until we are told to stop, or must; if what runs beside us ends, we must."""
     stop = _on_signal()
-    winning = asyncio.create_task(election.win())
-    await _first(winning, stop.wait())
-    if stop.is_set():
-        await election.resign()
-        return 0
-    log("Controller started", version=__version__, identity=election.identity)
-    work = asyncio.create_task(controller.work(writer))
-    holding = asyncio.create_task(election.hold())
     try:
-        await _first(work, holding, stop.wait())
+        async with _running(election.win()) as winning:
+            await _first(*winning, *beside, stop.wait())
+        if not stop.is_set():
+            log("Controller started", version=__version__, identity=election.identity)
+            async with _running(controller.work(writer), election.hold()) as working:
+                await _first(*working, *beside, stop.wait())
+                log("Stopping")
+                await controller.drain(_DRAIN_SECONDS)
     except LeaseLost as why:
         log("Lease lost, ending", level="error", reason=str(why))
         return LOST_LEASE
+    except Exception as why:  # noqa: BLE001  a mistake of ours: the next process starts over from what the cluster shows
+        log("Ending, for something that was not foreseen", level="error", error=repr(why))
+        return UNEXPECTED
     finally:
-        if stop.is_set():
-            log("Stopping")
-            await controller.drain(_DRAIN_SECONDS)
-        for task in (work, holding):
-            task.cancel()
-        await asyncio.gather(work, holding, return_exceptions=True)
         await election.resign()
     log("Stopped")
     return 0
@@ -151,10 +150,11 @@ def _on_signal() -> asyncio.Event:
 
 
 @asynccontextmanager
-async def _running(*forever: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(one) for one in forever]
+async def _running(*work: Coroutine[Any, Any, None]) -> AsyncIterator[Tasks]:
+    """As tasks, for as long as the block runs."""
+    tasks = [asyncio.create_task(one) for one in work]
     try:
-        yield
+        yield tasks
     finally:
         for task in tasks:
             task.cancel()

@@ -1,6 +1,7 @@
 """/healthz, /readyz and /metrics, on threads of their own: a probe must not wait for a burst of nodes to be done."""
 
 import http
+import socket
 import sys
 import threading
 import time
@@ -37,7 +38,11 @@ class Server:
     """One port. Port 0 takes a free one; `port` says which."""
 
     def __init__(self, port: int, health: Health, registry: CollectorRegistry | None) -> None:
-        self._server = _QuietServer(("", port), _handler(health, registry))
+        try:
+            self._server = _QuietServer(("", port), _handler(health, registry))
+        except OSError as why:
+            fields = "metrics.port or health.port"
+            raise OSError(f"{fields}: port {port} cannot be had ({why.strerror}); choose a free one") from why
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 5}, daemon=True)
 
     @property
@@ -53,7 +58,15 @@ class Server:
 
 
 class _QuietServer(ThreadingHTTPServer):
+    """For IPv4 and IPv6 alike: in some clusters the kubelet knows only one of them."""
+
     daemon_threads = True
+    address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+
+    def server_bind(self) -> None:
+        if self.address_family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002  the base class's
         """Who hangs up before the answer does not concern us."""

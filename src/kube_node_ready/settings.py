@@ -7,6 +7,9 @@ from kube_node_ready.config import Config, manifest
 from kube_node_ready.verify.model import Gate, Policy, RemovalPolicy
 from kube_node_ready.verify.workerpod import PodTemplate
 
+_TO_START_SECONDS = 5
+"""A worker that used all its time must still be able to say why, so its pod has more."""
+
 
 def policy(config: Config) -> Policy:
     reconciliation, management = config.reconciliation, config.node_management
@@ -19,7 +22,7 @@ def policy(config: Config) -> Policy:
         first_backoff=timedelta(seconds=reconciliation.first_backoff_seconds),
         max_backoff=timedelta(seconds=reconciliation.max_backoff_seconds),
         slow_retry=timedelta(seconds=reconciliation.exhausted_retry_seconds) or None,
-        deadline=timedelta(seconds=config.worker.timeout_seconds),
+        deadline=timedelta(seconds=config.worker.timeout_seconds + _TO_START_SECONDS),
         resync=timedelta(seconds=reconciliation.interval_seconds),
         removal=_removal(config),
     )
@@ -47,7 +50,7 @@ def template(config: Config) -> PodTemplate:
         volumes=tuple(worker.volumes),
         labels=worker.pod_labels,
         annotations=worker.pod_annotations,
-        deadline_seconds=worker.timeout_seconds,
+        deadline_seconds=worker.timeout_seconds + _TO_START_SECONDS,
         settings=_for_the_worker(config),
     )
 

@@ -144,6 +144,17 @@ def test_a_claim_of_the_same_name_and_another_uid_is_spared(fleet: Fleet) -> Non
         assert not claims.is_leaving(claim)
 
 
+def test_a_claim_that_says_it_is_another_nodes_is_spared(fleet: Fleet) -> None:
+    with nodeclaims(fleet.plane) as claims:
+        (node,) = fleet.join(pool="a")
+        claim = claims.make(node, by="owner")
+        claims.say(claim, "another")
+        with fleet.operating():
+            said = fleet.until("it is told", lambda: fleet.told(node, "RemovalBlocked"))
+            assert said[0] == f"its owner, NodeClaim {claim}, says that its node is another"
+            stays(lambda: fleet.left() == {node} and claims.names() == {claim})
+
+
 async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], None]) -> None:
     """As the controller does it, with something else happening between looking and deleting."""
 

@@ -207,7 +207,7 @@ def test_durations(written: str, meant: float) -> None:
         ("reconciliation: {maxRetries: 7.0}", "reconciliation.max_retries", 7),
         ("reconciliation: {maxRetries: 1e+02}", "reconciliation.max_retries", 100),
         ("reconciliation: {maxRetries: !!str 7}", "reconciliation.max_retries", 7),
-        ("reconciliation: {intervalSeconds: 0.5}", "reconciliation.interval_seconds", 0.5),
+        ("reconciliation: {intervalSeconds: 1.5}", "reconciliation.interval_seconds", 1.5),
         ("worker: {resources: {requests: {cpu: 0.5}}}", "worker.resources.requests", {"cpu": "0.5"}),
         ("metrics: &same {port: 9}\nhealth: *same", "health.port", 9),
         ("metrics: &same {port: 9}\nhealth: {<<: *same}", "health.port", 9),

@@ -47,14 +47,8 @@ def a_worker(attempt: int = 1, state: State = State.PASSED, **facts: object) -> 
 
 
 def failed(failures: int, **facts: object) -> Record:
-    defaults = {
-        "attempt": failures,
-        "failures": failures,
-        "outcome": Outcome.FAILED,
-        "at": START,
-        "cause": Cause.CHECKS,
-    }
-    return Record(**(defaults | facts))  # type: ignore[arg-type]
+    defaults = {"attempt": failures, "failures": failures, "blamed": failures, "at": START, "cause": Cause.CHECKS}
+    return Record(outcome=Outcome.FAILED, **(defaults | facts))  # type: ignore[arg-type]
 
 
 def passed(attempt: int = 1, **facts: object) -> Record:
@@ -114,9 +108,26 @@ def test_a_worker_whose_verdict_is_on_record_opens_nothing() -> None:
     assert Release not in kinds(decision.effects)
 
 
+def test_a_worker_of_another_attempt_than_the_current_one_proves_nothing() -> None:
+    decision = decide(seen(a_node(), a_worker(99999999)), POLICY)
+    assert decision.effects == (StartWorker(a_node(), 1), DropWorker("worker-99999999", "pod-99999999"))
+
+
+def test_a_worker_that_waits_for_an_image_is_dropped_lest_it_starts_later() -> None:
+    stuck = a_worker(1, State.FAILED, cause=Cause.NOT_STARTED, reason="ImagePullBackOff")
+    assert DropWorker(stuck.name, stuck.uid) in decide(seen(a_node(), stuck), POLICY).effects
+
+
+def test_a_record_is_written_only_over_what_was_seen() -> None:
+    broken = a_worker(1, State.FAILED, cause=Cause.CHECKS, reason="dns: broken")
+    decision = decide(seen(a_node(), broken, version="42"), POLICY)
+    (written,) = [effect for effect in decision.effects if isinstance(effect, WriteRecord)]
+    assert written.version == "42"
+
+
 def test_a_failure_is_told_before_it_is_recorded_and_its_pod_stays_for_its_logs() -> None:
     report = Report((CheckResult("dns", ok=False, ms=10003, target="google.com", error="timed out after 10 s"),))
-    broken = a_worker(1, State.FAILED, cause=Cause.CHECKS, reason=report.reason, report=report)
+    broken = a_worker(1, State.FAILED, cause=Cause.CHECKS, reason=report.reason, report=report, finished=True)
     decision = decide(seen(a_node(), broken), POLICY)
     assert decision.phase is Phase.FAILED
     assert kinds(decision.effects) == [Announce, WriteRecord]
@@ -171,7 +182,8 @@ def test_when_no_slot_is_free_the_node_waits() -> None:
 
 def test_a_gate_that_comes_back_is_opened_again_by_the_proof_on_record() -> None:
     decision = decide(seen(a_node(labelled=True, record=passed())), POLICY)
-    assert decision.effects == (Release(a_node(labelled=True, record=passed()), passed()),)
+    assert decision.effects[0] == Release(a_node(labelled=True, record=passed()), passed())
+    assert kinds(decision.effects) == [Release, Announce]
 
 
 def test_a_gate_that_comes_back_after_a_reboot_needs_a_new_proof() -> None:
@@ -260,8 +272,10 @@ class TestRemoval:
 
     def test_does_not_act_on_a_failure_of_long_ago(self) -> None:
         node = a_node(record=failed(6))
-        decision = decide(seen(node, fleet=self.fleet(), after=timedelta(minutes=2)), REMOVING)
-        assert kinds(decision.effects) == [StartWorker, Announce]
+        stale = decide(seen(node, fleet=self.fleet(), after=timedelta(minutes=2)), REMOVING)
+        assert (stale.phase, stale.effects) == (Phase.EXHAUSTED, ())
+        looked_again = decide(seen(node, fleet=self.fleet(), after=timedelta(minutes=6)), REMOVING)
+        assert kinds(looked_again.effects) == [StartWorker, Announce]
 
     def test_is_held_when_many_nodes_fail_at_once(self) -> None:
         decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(failing=30)), REMOVING)
@@ -297,9 +311,28 @@ class TestRemoval:
         book = Ledger(paused=pause == "all", trouble="it is garbled" if pause == "trouble" else "")
         assert decide(seen(node, fleet=self.fleet(ledger=book)), REMOVING).phase is Phase.HELD
 
+    def test_what_was_written_down_before_the_window_counts_no_more(self) -> None:
+        long_ago = Ledger((Removal(UID, "a", "", START - timedelta(days=30)), Removal("other", "b", "", START)))
+        decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(ledger=long_ago)), REMOVING)
+        assert decision.phase is Phase.HELD
+
+    def test_what_is_written_down_still_waits_when_many_nodes_fail_at_once(self) -> None:
+        booked = Ledger((Removal(UID, "a", "", START),))
+        decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(failing=90, ledger=booked)), REMOVING)
+        assert decision.phase is Phase.HELD
+
+    def test_counts_only_failures_that_speak_against_the_node(self) -> None:
+        registry_was_down = failed(5, blamed=0, cause=Cause.NOT_STARTED)
+        broken = a_worker(6, State.FAILED, cause=Cause.CHECKS, reason="dns: broken")
+        decision = decide(seen(a_node(record=registry_was_down), broken), REMOVING)
+        written = next(effect for effect in decision.effects if isinstance(effect, WriteRecord))
+        assert (written.record.failures, written.record.blamed) == (6, 1)
+        after = decide(seen(a_node(record=written.record), fleet=self.fleet()), REMOVING)
+        assert after.phase is Phase.EXHAUSTED
+
     @pytest.mark.parametrize("cause", [Cause.REFUSED, Cause.MISCONFIGURED, Cause.NOT_STARTED, Cause.STOPPED])
     def test_does_not_blame_the_node_for_what_a_new_one_would_suffer_too(self, cause: Cause) -> None:
-        decision = decide(seen(a_node(record=failed(6, cause=cause)), fleet=self.fleet()), REMOVING)
+        decision = decide(seen(a_node(record=failed(6, cause=cause, blamed=0)), fleet=self.fleet()), REMOVING)
         assert decision.phase is Phase.EXHAUSTED
 
     def test_spares_a_node_that_someone_opened_by_hand(self) -> None:

@@ -13,6 +13,7 @@ from kube_node_ready.configuration.kinds import (
     Effect,
     Label,
     LabelValue,
+    LongSeconds,
     Path,
     Percent,
     Port,
@@ -32,7 +33,7 @@ _LINEAR_FIRST = 5.0
 
 class Reconciliation(Part, frozen=True):
     interval_seconds: Annotated[
-        SomeSeconds, about("How often every unverified node is looked at, even if nothing happened.")
+        LongSeconds, about("How often every unverified node is looked at, even if nothing happened.")
     ] = 30
     max_retries: Annotated[Attempts, about("How many failures in a row make a node exhausted.")] = 5
     retry_backoff: Annotated[
@@ -129,8 +130,8 @@ class Logging(Part, frozen=True):
 
 class Kubernetes(Part, frozen=True):
     kubeconfig_path: Annotated[Path, about("A kubeconfig file; if empty, the pod's own ServiceAccount.")] = ""
-    qps: Annotated[Rate, about("How many requests a second the controller sends; 0 is without limit.")] = 100
-    burst: Annotated[Count, about("How many of them may go out at once.")] = 200
+    qps: Annotated[Rate, about("How many requests a second the controller sends; 0 is without limit.")] = 500
+    burst: Annotated[Count, about("How many of them may go out at once.")] = 1000
 
 
 class Config(Part, frozen=True):

@@ -129,7 +129,7 @@ class Worker(Part, frozen=True):
     ] = ""
     command: Annotated[Command, about("The worker's program in its image.")] = ("/kube-node-ready-worker",)
     timeout_seconds: Annotated[
-        Deadline, about("How long one attempt may take as a whole, from the pod's creation to its verdict.")
+        Deadline, about("How long all checks of an attempt may take together; the pod has 5 s more to start.")
     ] = 300
     job: Annotated[Job, about("Settings of files that come from Job-based versions.")] = Job()
     tolerations: Annotated[

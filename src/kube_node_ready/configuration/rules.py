@@ -73,7 +73,13 @@ def _limits(config: Config) -> Iterator[Broken]:
     if config.kubernetes.qps > 0 and config.kubernetes.burst < 1:
         reason = "is 0, so that no request could ever be sent; it must be at least 1, or qps 0 for no limit"
         yield Broken("kubernetes.burst", reason, ("kubernetes.qps",))
+    if 0 < config.reconciliation.exhausted_retry_seconds < 1:
+        reason = f"is {config.reconciliation.exhausted_retry_seconds:g}, and must be at least 1, or 0 for never"
+        yield Broken("reconciliation.exhaustedRetrySeconds", reason)
     removal = config.node_management.removal
+    if config.node_management.delete_failed_nodes and not config.node_management.taints:
+        reason = "is true, but with an empty list of taints no node is held back, and only held nodes are removed"
+        yield Broken("nodeManagement.deleteFailedNodes", reason, ("nodeManagement.taints",))
     if config.node_management.delete_failed_nodes:
         for key, value in (("maxCount", removal.max_count), ("maxPercent", removal.max_percent)):
             if not value:

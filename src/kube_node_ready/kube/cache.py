@@ -122,6 +122,10 @@ class Cache(Generic[W, T]):
     async def ready(self) -> None:
         await self._complete.wait()
 
+    def version(self, key: str) -> str:
+        """The resourceVersion of an object that is here."""
+        return str(self._lives[key].version)
+
     def put(self, written: bytes | W) -> None:
         """The server's answer to a write of ours: known at once, unless something newer is known already."""
         key, life, kept = self._read(self._decode_object(written) if isinstance(written, bytes) else written)
@@ -184,7 +188,7 @@ class Cache(Generic[W, T]):
             if not page.metadata.continue_:
                 break
             more = {"continue": page.metadata.continue_}
-        self._end_list(int(page.metadata.resource_version))
+        self._end_list(self._number(page.metadata.resource_version))
 
     async def _watch(self, start: Mapping[str, str]) -> None:
         """Until the server ends it."""
@@ -245,9 +249,9 @@ class Cache(Generic[W, T]):
 
     def _hear_bookmark(self, mark: wire.BookmarkMetadata) -> None:
         if self._listed is None:
-            self._advance(int(mark.resource_version))
+            self._advance(self._number(mark.resource_version))
         elif _LIST_ENDS in mark.annotations:
-            self._end_list(int(mark.resource_version))
+            self._end_list(self._number(mark.resource_version))
 
     def _end_list(self, version: int) -> None:
         if version < self._version:
@@ -281,6 +285,11 @@ class Cache(Generic[W, T]):
         if self._listed is None:
             raise _Garbled(complaint)
         self._complain(complaint)
+
+    def _number(self, version: str) -> int:
+        if not version.isdecimal():
+            raise _Garbled(f"{self._kind.path}: {version!r} is no resourceVersion")
+        return int(version)
 
     def _readable(self, decode: Callable[[bytes], S], data: bytes) -> S:
         try:

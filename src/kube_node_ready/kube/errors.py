@@ -20,6 +20,7 @@ from msgspec import Struct
 
 _MESSAGE_BYTES = 2000
 _UID = "metadata.uid"
+_LONGEST_RETRY_AFTER = 60.0  # whoever asks for a day does not know how long a node can wait
 
 
 class KubeError(Exception):
@@ -104,7 +105,7 @@ def of_answer(code: int, body: bytes, call: str, *, json_patch: bool = False, re
         status = Status(message=body[:_MESSAGE_BYTES].decode(errors="replace").strip())
     error = of_status(code, status, call, json_patch=json_patch)
     if isinstance(error, Throttled) and retry_after.isdecimal():
-        error.retry_after = float(retry_after)
+        error.retry_after = min(float(retry_after), _LONGEST_RETRY_AFTER)
     return error
 
 

@@ -35,6 +35,7 @@ class Queue:
         self._order = itertools.count()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:
         """Keys waiting, due or not."""
@@ -42,13 +43,16 @@ class Queue:
 
     @property
     def depth(self) -> int:
-        """Keys that are due and wait for somebody to take them."""
-        now = _now()
-        return sum(due <= now for due in self._due.values())
+        """Keys that are due and wait for somebody to take them. Any thread may ask."""
+        if self._loop is None:
+            return 0
+        now = self._loop.time()
+        return sum(due <= now for due in list(self._due.values()))
 
     def add(self, key: str, after: float = 0) -> None:
         """Hand out this key in `after` seconds; if it waits already, at the earlier of both times."""
-        due = _now() + max(0.0, after)
+        self._loop = asyncio.get_running_loop()
+        due = self._loop.time() + max(0.0, after)
         if due >= self._due.get(key, float("inf")):
             return
         self._due[key] = due

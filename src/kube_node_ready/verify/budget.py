@@ -5,6 +5,7 @@ of time. The *crowd*: when many nodes fail at once, the cluster is broken, and r
 """
 
 import math
+from datetime import datetime
 
 from kube_node_ready.verify.model import Fleet, Ledger, Node, Removal, RemovalPolicy, Snapshot
 
@@ -20,10 +21,9 @@ def held(seen: Snapshot, policy: RemovalPolicy) -> str | None:
     return _too_many_fail(seen.fleet, policy) or _too_many_went(seen, policy)
 
 
-def is_booked(node: Node, ledger: Ledger) -> bool:
-    """Whether this very node's removal was written down already: it need not pay twice. A halt still holds it."""
-    halted = node.removal_paused or ledger.paused
-    return not halted and any(removal.uid == node.uid for removal in ledger.removals)
+def is_booked(node: Node, ledger: Ledger, now: datetime, policy: RemovalPolicy) -> bool:
+    """Whether this very node's removal was written down already: within the window it need not pay twice."""
+    return any(removal.uid == node.uid and now - removal.at < policy.window for removal in ledger.removals)
 
 
 def recent(seen: Snapshot, policy: RemovalPolicy) -> tuple[Removal, ...]:
@@ -51,6 +51,8 @@ def _too_many_fail(fleet: Fleet, policy: RemovalPolicy) -> str | None:
 
 
 def _too_many_went(seen: Snapshot, policy: RemovalPolicy) -> str | None:
+    if is_booked(seen.node, seen.fleet.ledger, seen.now, policy):
+        return None
     gone, allowed = len(recent(seen, policy)), limit(seen.fleet.in_pool, policy)
     if gone < allowed:
         return None

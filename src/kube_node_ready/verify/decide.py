@@ -42,10 +42,12 @@ from kube_node_ready.verify.model import (
     Worker,
     WriteRecord,
 )
+from kube_node_ready.verify.report import printable
 
 _NONE = timedelta()
 _AGES = timedelta(days=36500)
 _JITTER = 0.1
+_LONGEST_REFUSAL = 500
 _FRESH = timedelta(minutes=1)
 """How recent a failure must be for a node to be removed on its account."""
 
@@ -59,7 +61,7 @@ def decide(seen: Snapshot, policy: Policy) -> Decision:
         return _at_rest(seen)
     if node.labelled and _proof_stands(node):
         # Someone put our taint back on a node whose proof still holds.
-        return Decision(Phase.VERIFIED, "the gate came back; its proof still stands", (Release(node, node.record),))
+        return _open_again(node)
     if not node.registered:
         return Decision(Phase.WAITING, "Karpenter has yet to register it", _superfluous(seen))
     if node.record.outcome is Outcome.PASSED:
@@ -87,27 +89,33 @@ def _proof_stands(node: Node) -> bool:
     return node.record.outcome is Outcome.PASSED and node.record.boot == node.boot
 
 
+def _open_again(node: Node) -> Decision:
+    why = f"the gate came back; the proof of attempt {node.record.attempt} still stands"
+    news = Announce(node, "GateRemoved", why, node.record.attempt)
+    return Decision(Phase.VERIFIED, why, (Release(node, node.record), news))
+
+
 def _reopen(seen: Snapshot) -> Decision:
     """Its proof no longer counts: the label was taken off, or the gate came back after a reboot."""
     why = "the gate came back after a reboot" if seen.node.labelled else "its label was taken off"
     pending = Record(seen.node.record.attempt, outcome=Outcome.PENDING, at=seen.now, since=seen.now, reason=why)
-    return Decision(Phase.VERIFYING, f"to be verified again: {why}", (WriteRecord(seen.node, pending),))
+    return Decision(Phase.VERIFYING, f"to be verified again: {why}", (WriteRecord(seen.node, pending, seen.version),))
 
 
 def _undecided(seen: Snapshot) -> Worker | None:
-    """The worker whose verdict is not on record yet."""
-    fresh = [worker for worker in seen.workers if worker.attempt > seen.node.record.attempt]
-    return max(fresh, key=lambda worker: worker.attempt, default=None)
+    """The worker of the current attempt: the one after the last on record."""
+    current = seen.node.record.attempt + 1
+    return next((worker for worker in seen.workers if worker.attempt == current), None)
 
 
 def _superfluous(seen: Snapshot) -> tuple[Effect, ...]:
-    """Workers of recorded attempts, but for the last one that failed: its logs are of use."""
+    """Workers that are not of the current attempt, but for the last one that failed: its logs are of use."""
     record = seen.node.record
-    keep = record.attempt if record.outcome is Outcome.FAILED else None
+    logs = record.attempt if record.outcome is Outcome.FAILED else None
     return tuple(
         DropWorker(worker.name, worker.uid)
         for worker in seen.workers
-        if worker.attempt <= record.attempt and not (worker.attempt == keep and worker.ended)
+        if worker.attempt != record.attempt + 1 and not (worker.attempt == logs and worker.finished)
     )
 
 
@@ -167,18 +175,22 @@ def _tell(node: Node, record: Record) -> tuple[Effect, ...]:
 
 def _fail(seen: Snapshot, worker: Worker, policy: Policy, cause: Cause, reason: str) -> Decision:
     record = _failure(seen, worker.attempt, cause, reason, worker)
-    # Said before it is recorded: once it is on record, nobody comes back to say it.
-    effects: tuple[Effect, ...] = (*_announce_failure(seen.node, record, policy), WriteRecord(seen.node, record))
-    if not worker.ended:
+    effects = _record_failure(seen, record, policy)
+    if not worker.finished:
         effects += (DropWorker(worker.name, worker.uid),)
     return Decision(Phase.FAILED, reason, effects, verdict=worker)
 
 
 def could_not_start(seen: Snapshot, attempt: int, policy: Policy, reason: str) -> Decision:
     """What follows when the API server would not have the worker pod at all."""
-    record = _failure(seen, attempt, Cause.REFUSED, f"the worker pod was refused: {reason}")
-    effects: tuple[Effect, ...] = (*_announce_failure(seen.node, record, policy), WriteRecord(seen.node, record))
-    return Decision(Phase.FAILED, record.reason, effects)
+    refusal = f"the worker pod was refused: {printable(reason, _LONGEST_REFUSAL)}"
+    record = _failure(seen, attempt, Cause.REFUSED, refusal)
+    return Decision(Phase.FAILED, record.reason, _record_failure(seen, record, policy))
+
+
+def _record_failure(seen: Snapshot, record: Record, policy: Policy) -> tuple[Effect, ...]:
+    """Said before it is recorded: once it is on record, nobody comes back to say it."""
+    return (*_announce_failure(seen.node, record, policy), WriteRecord(seen.node, record, seen.version))
 
 
 def _failure(seen: Snapshot, attempt: int, cause: Cause, reason: str, worker: Worker | None = None) -> Record:
@@ -191,6 +203,7 @@ def _failure(seen: Snapshot, attempt: int, cause: Cause, reason: str, worker: Wo
         at=seen.now,
         since=before.since if before.outcome is Outcome.FAILED else seen.now,
         cause=cause,
+        blamed=before.blamed + 1 if cause.blames_node else 0,
         reason=reason,
         seconds=_seconds(seen, worker) if worker else 0,
         checks=worker.report.by_check if worker and worker.report else (),
@@ -250,7 +263,7 @@ def _failed_so_far(node: Node) -> str:
 def _give_up(seen: Snapshot, policy: Policy) -> Decision:
     """Removal, if that is wanted and allowed; otherwise patience, since outages end."""
     node = seen.node
-    if policy.removal and policy.gated(node) and node.record.cause.blames_node:
+    if policy.removal and policy.gated(node) and node.record.blamed >= policy.max_failures:
         return _remove(seen, policy)
     return _be_patient(seen, policy, Phase.EXHAUSTED, _failed_so_far(node))
 
@@ -265,17 +278,18 @@ def _be_patient(seen: Snapshot, policy: Policy, phase: Phase, reason: str, news:
 
 
 def _remove(seen: Snapshot, policy: Policy) -> Decision:
-    node, record = seen.node, seen.node.record
-    assert policy.removal
-    remove = RemoveNode(node, record.reason, seen.fleet.ledger)
-    if budget.is_booked(node, seen.fleet.ledger):
-        return Decision(Phase.REMOVING, "its removal is under way", (remove,), policy.resync)
-    if held := budget.held(seen, policy.removal):
+    node, record, removal = seen.node, seen.node.record, policy.removal
+    assert removal
+    if held := budget.held(seen, removal):
         blocked = Announce(node, "RemovalBlocked", held, record.attempt, warning=True)
         return _be_patient(seen, policy, Phase.HELD, held, (blocked,))
-    if record.failures > policy.max_failures and _since_failure(seen) < _FRESH:
+    looked_again = record.blamed > policy.max_failures
+    if looked_again and _since_failure(seen) < _FRESH:
+        remove = RemoveNode(node, record.reason, seen.fleet.ledger)
         return Decision(Phase.REMOVING, record.reason, (remove,), policy.resync)
-    # One more look right before: what failed a while ago may have healed.
-    if (wait := _backoff(node, policy) - _since_failure(seen)) > _NONE:
-        return Decision(Phase.EXHAUSTED, f"to be checked once more before removal: {record.reason}", recheck=wait)
+    # One more look right before: what failed a while ago may have healed. If that did not lead to removal, then slowly.
+    spacing = (policy.slow_retry or removal.window) if looked_again else _backoff(node, policy)
+    if (wait := spacing - _since_failure(seen)) > _NONE:
+        why = f"to be checked once more before removal: {record.reason}"
+        return Decision(Phase.EXHAUSTED, why, _superfluous(seen), wait)
     return _start(seen)

@@ -58,6 +58,8 @@ class Record(Struct, frozen=True, omit_defaults=True):
     boot: str = ""
     """The boot in which the node passed: a proof does not outlive a reboot."""
     cause: Cause = Cause.NONE
+    blamed: int = 0
+    """Failures in a row that speak against the node itself."""
     reason: str = ""
     seconds: float = 0
     checks: tuple[CheckResult, ...] = ()
@@ -104,6 +106,8 @@ class Worker(Struct, frozen=True):
     reason: str = ""
     """Why it failed, or what it is waiting for."""
     report: Report | None = None
+    finished: bool = False
+    """No container of it runs, or will."""
 
     @property
     def ended(self) -> bool:
@@ -146,6 +150,8 @@ class Snapshot(Struct, frozen=True):
     workers: tuple[Worker, ...] = ()
     slot_free: bool = True
     fleet: Fleet = Fleet()
+    version: str = ""
+    """The node's resourceVersion: a record is written only over what was seen."""
 
 
 class Gate(Struct, frozen=True):
@@ -209,10 +215,11 @@ class Release(Struct, frozen=True):
 
 
 class WriteRecord(Struct, frozen=True):
-    """The record and the condition that shows it to others."""
+    """The record and the condition that shows it to others. With a version, only if the node is still at it."""
 
     node: Node
     record: Record
+    version: str = ""
 
 
 class Announce(Struct, frozen=True):

@@ -34,8 +34,12 @@ def release(node: Node, record: Record, policy: Policy) -> JsonPatch:
     return patch
 
 
-def status(node: Node, record: Record, policy: Policy) -> dict[str, Any]:
-    """A strategic merge patch for nodes/status: the record and the condition that shows it to others."""
+def status(node: Node, record: Record, policy: Policy, version: str = "") -> dict[str, Any]:
+    """A strategic merge patch for nodes/status: the record and the condition that shows it to others.
+
+    A proof is on record since the release; here only its condition follows. Anything else is written over the version
+    it was decided on, or not at all: a late write must not undo what a later life of us recorded.
+    """
     reason = "VerificationExhausted" if _exhausted(record, policy) else _REASON[record.outcome]
     condition = {
         "type": CONDITION,
@@ -46,7 +50,11 @@ def status(node: Node, record: Record, policy: Policy) -> dict[str, Any]:
         "lastTransitionTime": _time(record.since),
     }
     # Another node's uid makes the server refuse: a new node of the same name starts with a clean slate.
-    metadata = {"uid": node.uid, "annotations": {ANNOTATION: encode(record)}}
+    metadata: dict[str, Any] = {"uid": node.uid}
+    if record.outcome is not Outcome.PASSED:
+        metadata["annotations"] = {ANNOTATION: encode(record)}
+    if version:
+        metadata["resourceVersion"] = version
     return {"metadata": metadata, "status": {"conditions": [condition]}}
 
 
@@ -67,7 +75,11 @@ def decode(annotation: str | None) -> Record:
 
 def _is_possible(record: Record) -> bool:
     times = [time for time in (record.at, record.since) if time]
-    return 0 <= record.failures <= record.attempt < 10**8 and all(time.tzinfo for time in times)
+    return (
+        0 <= record.failures <= record.attempt < 10**7
+        and 0 <= record.blamed <= record.failures
+        and all(time.tzinfo for time in times)
+    )
 
 
 def _exhausted(record: Record, policy: Policy) -> bool:

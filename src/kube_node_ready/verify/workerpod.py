@@ -125,6 +125,7 @@ def read_worker(pod: Pod) -> Worker | None:
         cause=cause,
         reason=printable(reason, 500),
         report=read(message) if message else None,
+        finished=pod.status.phase in ("Succeeded", "Failed"),
     )
 
 
