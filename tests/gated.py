@@ -71,7 +71,7 @@ class Site:
         return [worker for pod in pods if (worker := read_worker(_wire(pod, objects.Pod)))]
 
     def pods_ever(self) -> list[str]:
-        """Every worker that was ever bound to its node, by the scheduler's own account; one made twice is there twice."""
+        """Every worker that was ever bound to its node, by the scheduler's own account, as often as it was."""
         found = self.plane.client.list(Event, namespace=self.namespace, fields={"reason": "Scheduled"})
         return sorted(str(event.involvedObject.name) for event in found)
 

@@ -13,15 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
-
-from kube_node_ready import ledger, objects
+from kube_node_ready import ledger, telling, watched
 from kube_node_ready.effects import RemovalImpossible
 from kube_node_ready.gather import View
 from kube_node_ready.karpenter import LookUpFailed
-from kube_node_ready.kube.cache import Cache, Kind
+from kube_node_ready.kube.cache import Cache
 from kube_node_ready.kube.client import Kube
-from kube_node_ready.kube.errors import KubeError, LostRace, NotFound, Refused
+from kube_node_ready.kube.errors import KubeError, LostRace, NotFound, Refused, Throttled
 from kube_node_ready.kube.lease import LeaseLost
 from kube_node_ready.kube.queue import Queue
 from kube_node_ready.log import log
@@ -41,28 +39,14 @@ from kube_node_ready.verify.model import (
     StartWorker,
     Worker,
 )
-from kube_node_ready.verify.nodes import read_node
-from kube_node_ready.verify.workerpod import SELECTOR, name_of, read_worker
+from kube_node_ready.watched import LEDGER, Scope
 
-LEDGER = "kube-node-ready-removals"
 _COMPLAINT_SECONDS = 10
-
-
-class Scope(msgspec.Struct, frozen=True):
-    """Where to look, and how much to do at a time."""
-
-    namespace: str
-    slots: int = 200
-    reconciles: int = 32
-    node_selector: str = ""
-
-    @property
-    def ledger_path(self) -> str:
-        return f"/api/v1/namespaces/{self.namespace}/configmaps/{LEDGER}"
+_MANY_RACES = 5
 
 
 class Applies(Protocol):
-    async def apply(self, effect: Effect) -> None: ...
+    async def apply(self, effect: Effect) -> bool: ...
     async def open_ledger(self) -> None: ...
 
 
@@ -71,12 +55,13 @@ class Controller:
         self._policy = policy
         self._scope = scope
         self._metrics = metrics
-        self._nodes = Cache(kube, _nodes(policy, scope), self._node_changed, self._complain)
-        self._pods = Cache(kube, _workers(scope), self._worker_changed, self._complain)
-        self._book = Cache(kube, _ledger(scope), self._ledger_changed, self._complain)
-        self._view = View(policy, self._nodes.objects, scope.slots)
+        self._nodes = Cache(kube, watched.nodes(policy, scope), self._node_changed, self._watch_failed)
+        self._pods = Cache(kube, watched.workers(scope), self._worker_changed, self._watch_failed)
+        self._book = Cache(kube, watched.removals(scope), self._ledger_changed, self._watch_failed)
+        self._view = View(policy, self._nodes.objects, scope.slots, self._nodes.version)
         self._queue = Queue(observe=metrics.queue_seconds.observe)
         self._without_slot: dict[str, None] = {}
+        self._blocked: dict[str, str] = {}
         self._last_complaint = 0.0
         self._confessed: set[str] = set()
         self._draining = False
@@ -92,8 +77,8 @@ class Controller:
                 tasks.create_task(cache.run())
 
     async def work(self, writer: Applies) -> None:
-        """Reconcile, for ever."""
-        for cache in self._caches:
+        """Reconcile, for ever. The ledger need not be there: without it, nothing is removed."""
+        for cache in (self._nodes, self._pods):
             await cache.ready()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._resync(writer))
@@ -117,19 +102,22 @@ class Controller:
         """Look at one node, decide, act. Returns when to look again."""
         seen = self._view.snapshot(name, _now())
         if seen is None:
-            self.phases.pop(name, None)
+            for known in (self.phases, self._without_slot, self._blocked):
+                known.pop(name, None)
             return None
         decision = decide(seen, self._policy)
         self._observe(seen, decision)
         starts = any(isinstance(effect, StartWorker) for effect in decision.effects)
         with self._view.starting(name) if starts else nullcontext():
             await self._carry_out(seen, decision, writer)
+        if starts:
+            self._give_slots()  # it may have been refused
         return decision.recheck
 
     async def _carry_out(self, seen: Snapshot, decision: Decision, writer: Applies) -> None:
         for effect in decision.effects:
             try:
-                await writer.apply(effect)
+                acted = await writer.apply(effect)
             except (Refused, NotFound) as why:
                 if not isinstance(effect, StartWorker):
                     raise
@@ -141,15 +129,20 @@ class Controller:
             except (LookUpFailed, RemovalImpossible) as why:
                 await self._stay(effect, str(why), writer)
             else:
-                self._metrics.done(effect)
+                if acted:
+                    self._metrics.done(effect)
+                    telling.done(effect, decision, self._policy)
 
     async def _stay(self, effect: Effect, why: str, writer: Applies) -> None:
         assert isinstance(effect, RemoveNode)
-        self._metrics.deletions.labels("failed").inc()
-        log("Removal blocked", level="warn", node=effect.node.name, reason=why)
+        name = effect.node.name
+        if self._blocked.get(name) != why:
+            self._blocked[name] = why
+            self._metrics.deletions.labels("failed").inc()
+            log("Removal blocked", level="warn", node=name, reason=why)
         blocked = Announce(effect.node, "RemovalBlocked", why, effect.node.record.attempt, warning=True)
-        await writer.apply(blocked)
-        self._metrics.done(blocked)
+        if await writer.apply(blocked):
+            self._metrics.done(blocked)
 
     async def _reconcile_all(self, writer: Applies) -> None:
         while True:
@@ -167,6 +160,8 @@ class Controller:
                     self._idle.set()
                 self._queue.done(name)
                 self._metrics.reconcile_seconds.observe(time.monotonic() - begun)
+            # A look that needs no write does not wait for anything, and a thousand of them would stop everything else.
+            await asyncio.sleep(0)
 
     async def _try(self, name: str, writer: Applies) -> None:
         """One look at a node. Whatever goes wrong is this node's trouble, and not the others'."""
@@ -174,8 +169,10 @@ class Controller:
             recheck = await self.reconcile(name, writer)
         except LeaseLost:
             raise
-        except LostRace:
-            self._queue.retry(name)  # someone else changed the node: look again, decide again
+        except LostRace as why:  # someone else changed the node: look again, decide again
+            self._metrics.lost_races.inc()
+            if self._queue.retry(name) >= _MANY_RACES:
+                self._complain(str(why))
         except KubeError as why:
             self._complain(str(why))
             self._failed(name, why)
@@ -190,7 +187,7 @@ class Controller:
     def _failed(self, name: str, why: Exception) -> None:
         self._metrics.reconcile_errors.inc()
         self._metrics.errors_by_type.labels(type(why).__name__).inc()
-        self._queue.retry(name)
+        self._queue.retry(name, at_least=why.retry_after if isinstance(why, Throttled) else 0)
 
     def _confess(self, name: str, why: Exception) -> None:
         """Once for each place in the code, however often it fails there."""
@@ -218,20 +215,20 @@ class Controller:
     def _observe(self, seen: Snapshot, decision: Decision) -> None:
         name = seen.node.name
         before, self.phases[name] = self.phases.get(name), decision.phase
-        self._metrics.decided(before, seen, decision)
-        if decision.phase is Phase.WAITING and not seen.slot_free:
+        self._metrics.decided(before, decision)
+        if decision.phase is Phase.WAITING and seen.node.registered:
             self._without_slot[name] = None
-        if before is not decision.phase:
-            _tell(before, seen, decision, self._policy)
+        telling.decided(before, seen, decision)
 
     def _node_changed(self, name: str, before: Node | None, after: Node | None) -> None:
         self._view.node_changed(before, after)
+        telling.noticed(before, after, self._policy)
         self._queue.add(name)
 
     def _worker_changed(self, _: str, before: Worker | None, after: Worker | None) -> None:
         if name := self._view.worker_changed(before, after):
             self._queue.add(name)
-        if after is None or after.ended:
+        if after is None or after.finished:
             self._give_slots()
 
     def _ledger_changed(self, _: str, __: Ledger | None, after: Ledger | None) -> None:
@@ -242,9 +239,12 @@ class Controller:
             del self._without_slot[name]
             self._queue.add(name)
 
+    def _watch_failed(self, trouble: str) -> None:
+        self._metrics.complaints.inc()
+        self._complain(trouble)
+
     def _complain(self, trouble: str) -> None:
         """Not once for each of a thousand nodes when the API server is away."""
-        self._metrics.complaints.inc()
         if (now := time.monotonic()) - self._last_complaint > _COMPLAINT_SECONDS:
             self._last_complaint = now
             log("Kubernetes does not answer as it should", level="warn", trouble=trouble)
@@ -276,51 +276,6 @@ class Controller:
     @property
     def queue_depth(self) -> int:
         return self._queue.depth
-
-
-def _nodes(policy: Policy, scope: Scope) -> Kind[objects.Node, Node]:
-    # All of them, whole: a gate that comes back on a verified node must be seen, and no selector can ask for taints.
-    params = {"labelSelector": scope.node_selector} if scope.node_selector else {}
-    return Kind("/api/v1/nodes", objects.Node, lambda wire: read_node(wire, policy), _name, params)
-
-
-def _workers(scope: Scope) -> Kind[objects.Pod, Worker | None]:
-    path = f"/api/v1/namespaces/{scope.namespace}/pods"
-    return Kind(path, objects.Pod, read_worker, _name, {"labelSelector": SELECTOR})
-
-
-def _ledger(scope: Scope) -> Kind[objects.ConfigMap, Ledger]:
-    path = scope.ledger_path.rpartition("/")[0]
-    return Kind(path, objects.ConfigMap, ledger.read, _name, {"fieldSelector": f"metadata.name={LEDGER}"})
-
-
-def _name(wire: objects.Node | objects.Pod | objects.ConfigMap) -> str:
-    return wire.metadata.name
-
-
-def _tell(before: Phase | None, seen: Snapshot, decision: Decision, policy: Policy) -> None:
-    """One line a transition."""
-    node, phase = seen.node, decision.phase
-    match phase:
-        case Phase.VERIFIED if before is not None or decision.effects:
-            seconds = decision.verdict and decision.verdict.created and (seen.now - decision.verdict.created)
-            duration = f"{seconds.total_seconds():.1f}s" if seconds else None
-            label = f"{policy.label}={policy.label_value}"
-            log("Node verified", node=node.name, label=label, reason=decision.reason, duration=duration)
-        case Phase.VERIFYING if attempt := _started(decision):
-            log("Creating worker pod", node=node.name, pod=name_of(node.uid, attempt), attempt=attempt)
-        case Phase.FAILED:
-            log("Verification failed", level="warn", node=node.name, reason=decision.reason)
-        case Phase.EXHAUSTED | Phase.HELD | Phase.REMOVING:
-            log(f"Node {phase}", level="warn", node=node.name, reason=decision.reason)
-        case Phase.WAITING:
-            log("Node waits", node=node.name, reason=decision.reason)
-        case _:
-            log(f"Node {phase}", level="debug", node=node.name, reason=decision.reason)
-
-
-def _started(decision: Decision) -> int | None:
-    return next((effect.attempt for effect in decision.effects if isinstance(effect, StartWorker)), None)
 
 
 def _now() -> datetime:

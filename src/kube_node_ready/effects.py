@@ -50,8 +50,18 @@ class RemovalImpossible(Exception):  # noqa: N818  a state of affairs, not a fau
     """The node must stay for now, for a reason that is not the budget's."""
 
 
+class Setup(msgspec.Struct, frozen=True):
+    """What a writer must be told of its surroundings."""
+
+    now: Callable[[], datetime]
+    may_write_for: Callable[[], float]
+    identity: str
+    ledger_path: str
+    removal_dry_run: bool = False
+
+
 class Writer:
-    def __init__(self, kube: Kube, stores: Stores, policy: Policy, template: PodTemplate, setup: "Setup") -> None:
+    def __init__(self, kube: Kube, stores: Stores, policy: Policy, template: PodTemplate, setup: Setup) -> None:
         self._kube = kube
         self._stores = stores
         self._policy = policy
@@ -60,8 +70,9 @@ class Writer:
         self._pods = f"/api/v1/namespaces/{template.namespace}/pods"
         self._told: dict[str, None] = {}
 
-    async def apply(self, effect: Effect) -> None:
-        await self._while_we_may(self._apply(effect))
+    async def apply(self, effect: Effect) -> bool:
+        """Carry it out. False if it had been, and nothing was written."""
+        return await self._while_we_may(self._apply(effect)) is not False
 
     async def open_ledger(self) -> None:
         """So that there is something to write removals down in."""
@@ -70,7 +81,7 @@ class Writer:
         with suppress(AlreadyExists):
             await self._while_we_may(self._kube.create(folder, body))
 
-    async def _while_we_may(self, deed: Coroutine[Any, Any, object]) -> None:
+    async def _while_we_may(self, deed: Coroutine[Any, Any, object]) -> object:
         """Who no longer holds the Lease must not write. It is renewed meanwhile: a slow write is no reason to stop."""
         task = asyncio.create_task(deed)
         try:
@@ -78,11 +89,11 @@ class Writer:
                 if (left := self._setup.may_write_for()) <= 0:
                     raise LeaseLost("the Lease is no longer ours")
                 await asyncio.wait({task}, timeout=left if left < math.inf else None)
-            task.result()
+            return task.result()
         finally:
             task.cancel()
 
-    async def _apply(self, effect: Effect) -> None:
+    async def _apply(self, effect: Effect) -> bool:
         match effect:
             case StartWorker(node, attempt):
                 await self._start_worker(node, attempt)
@@ -94,15 +105,16 @@ class Writer:
                 answer = await self._kube.patch(f"{_path(node)}/status", body, PatchKind.STRATEGIC)
                 self._stores.node_written(answer)
             case Announce():
-                await self._announce(effect)
+                return await self._announce(effect)
             case DropWorker(name, uid):
                 with suppress(NotFound, LostRace):  # it is gone, or another one has its name
                     await self._kube.delete(f"{self._pods}/{name}", uid=uid, grace_seconds=0)
                 self._stores.worker_dropped(uid)
             case RemoveNode():
-                await self._remove(effect)
+                return await self._remove(effect)
             case _:
                 assert_never(effect)
+        return True
 
     async def _start_worker(self, node: Node, attempt: int) -> None:
         body = _encode(worker_pod(node, attempt, self._template))
@@ -126,11 +138,11 @@ class Writer:
             await self._kube.delete(f"{self._pods}/{name}", uid=pod.metadata.uid, grace_seconds=0)
         raise LostRace(409, "Edited", f"pod {name} is to be made again")
 
-    async def _announce(self, news: Announce) -> None:
+    async def _announce(self, news: Announce) -> bool:
         event = _event(news, self._setup.now(), self._setup.identity)
         name = event["metadata"]["name"]
         if name in self._told:
-            return
+            return False
         try:
             await self._kube.create(_EVENTS, _encode(event))
         except AlreadyExists:
@@ -140,21 +152,22 @@ class Writer:
         self._told[name] = None
         if len(self._told) > _REMEMBERED_EVENTS:
             del self._told[next(iter(self._told))]
+        return True
 
-    async def _remove(self, effect: RemoveNode) -> None:
+    async def _remove(self, effect: RemoveNode) -> bool:
         """Look first, then write it down, then do it: whatever kills us in between, the budget is never overspent."""
         node = effect.node
         claim = await karpenter.find_claim(self._kube, node)
         if self._setup.removal_dry_run:
             raise RemovalImpossible(f"dry run: would remove {f'NodeClaim {claim.name}' if claim else 'the Node'}")
-        await self._book(effect)
         what = f"NodeClaim {claim.name}" if claim else "the Node"
         try:
+            await self._book(effect)
             await self._delete(node, claim)
         except Refused as why:
             raise RemovalImpossible(f"{what} cannot be deleted: {why}") from why
         removed = Announce(node, "Removed", f"deleted {what}: {effect.reason}", node.record.attempt, warning=True)
-        await self._announce(removed)
+        return await self._announce(removed)
 
     async def _delete(self, node: Node, claim: karpenter.Claim | None) -> None:
         if claim and claim.deleting:  # draining its node may take Karpenter a while
@@ -163,6 +176,8 @@ class Writer:
             log("Found NodeClaim for failed node, deleting NodeClaim instead", nodeClaim=claim.name, node=node.name)
         with suppress(NotFound):
             await self._kube.delete(claim.path if claim else _path(node), uid=claim.uid if claim else node.uid)
+        if claim:
+            log("Successfully deleted NodeClaim, node should be terminated by Karpenter", nodeClaim=claim.name)
 
     async def _book(self, effect: RemoveNode) -> None:
         assert self._policy.removal
@@ -177,16 +192,6 @@ class Writer:
         self._stores.ledger_written(await self._kube.patch(self._setup.ledger_path, body, PatchKind.MERGE))
 
 
-class Setup(msgspec.Struct, frozen=True):
-    """What a writer must be told of its surroundings."""
-
-    now: Callable[[], datetime]
-    may_write_for: Callable[[], float]
-    identity: str
-    ledger_path: str
-    removal_dry_run: bool = False
-
-
 class DryRun:
     """A writer that only says what it would do, once."""
 
@@ -196,13 +201,14 @@ class DryRun:
     async def open_ledger(self) -> None:
         """Nothing is written down in a dry run."""
 
-    async def apply(self, effect: Effect) -> None:
+    async def apply(self, effect: Effect) -> bool:
         node: Node | None = getattr(effect, "node", None)
         attempt = getattr(effect, "attempt", "")
         saying = (type(effect).__name__, node.name if node else getattr(effect, "name", ""), str(attempt))
         if saying not in self._said:
             self._said.add(saying)
             log("Dry run: would act", effect=saying[0], on=saying[1], attempt=attempt)
+        return False
 
 
 def _path(node: Node) -> str:
@@ -215,13 +221,18 @@ def _is_watched(pod: Pod) -> bool:
     return ours and read_worker(pod) is not None
 
 
+def _edition(news: Announce, now: datetime) -> str:
+    """What is held up for long is said again every hour, when its last Event may have expired."""
+    return f".{now:%Y%m%d%H}" if news.reason == "RemovalBlocked" else ""
+
+
 def _event(news: Announce, now: datetime, identity: str) -> dict[str, Any]:
     time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"node-ready.{news.node.uid}.{news.attempt}.{news.reason.lower()}",
+            "name": f"node-ready.{news.node.uid}.{news.attempt}.{news.reason.lower()}{_edition(news, now)}",
             "namespace": "default",
         },
         "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": news.node.name, "uid": news.node.uid},

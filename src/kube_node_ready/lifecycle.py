@@ -18,7 +18,7 @@ from typing import Any
 
 from kube_node_ready import __version__, settings
 from kube_node_ready.config import Config
-from kube_node_ready.controller import Applies, Controller, Scope
+from kube_node_ready.controller import Applies, Controller
 from kube_node_ready.effects import DryRun, Setup, Writer
 from kube_node_ready.kube.access import access
 from kube_node_ready.kube.client import Kube
@@ -27,6 +27,7 @@ from kube_node_ready.kube.limits import Limit
 from kube_node_ready.log import log
 from kube_node_ready.metrics import Metrics
 from kube_node_ready.serve import Health, Server
+from kube_node_ready.watched import Scope
 
 LOST_LEASE = 1
 UNEXPECTED = 10

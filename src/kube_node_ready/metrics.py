@@ -27,11 +27,11 @@ from kube_node_ready.verify.model import (
     Outcome,
     Phase,
     Policy,
+    Record,
     Release,
     Removal,
     RemovalPolicy,
     RemoveNode,
-    Snapshot,
     StartWorker,
     State,
     Worker,
@@ -93,11 +93,13 @@ class Metrics:
         """From now on the present is exported too."""
         self.registry.register(_PresentCollector(present, self._policy, per_node=per_node))
 
-    def decided(self, before: Phase | None, seen: Snapshot, decision: Decision) -> None:
+    def decided(self, before: Phase | None, decision: Decision) -> None:
         """A decision is made again when its effects lost a race; its verdict counts once."""
         self.reconciliations.labels(decision.phase.value).inc()
-        if decision.verdict and before is not decision.phase:
-            self._verdict(seen, decision.verdict, passed=decision.phase is Phase.VERIFIED)
+        if before is decision.phase or not (decision.verdict or decision.phase is Phase.FAILED):
+            return
+        (record,) = (effect.record for effect in decision.effects if isinstance(effect, WriteRecord))
+        self._verdict(record, decision.verdict)
 
     def done(self, effect: Effect) -> None:
         """An effect was carried out."""
@@ -132,17 +134,17 @@ class Metrics:
             self.taint_removals.labels("success").inc()
             self.taints_removed.labels(taint.key).inc()
 
-    def _verdict(self, seen: Snapshot, worker: Worker, *, passed: bool) -> None:
-        status = "success" if passed else "failed"
-        if worker.created:
-            self.worker_seconds.labels(status).observe((seen.now - worker.created).total_seconds())
+    def _verdict(self, record: Record, worker: Worker | None) -> None:
+        status = "success" if record.outcome is Outcome.PASSED else "failed"
         self.verifications.labels(status).inc()
         self.attempts.labels(status).inc()
-        if passed:
+        if record.outcome is Outcome.PASSED:
             self.workers_succeeded.inc()
         else:
-            self.workers_failed.labels(worker.cause.value or _ANY_OTHER).inc()
-        for check in worker.report.checks if worker.report else ():
+            self.workers_failed.labels(record.cause.value or _ANY_OTHER).inc()
+        if worker:
+            self.worker_seconds.labels(status).observe(record.seconds)
+        for check in worker.report.checks if worker and worker.report else ():
             self._checked(check)
 
     def _checked(self, check: CheckResult) -> None:
@@ -214,6 +216,7 @@ class Metrics:
             "controller_api_request_duration_seconds", "Time until they were answered", _CALL_SECONDS, verb=()
         )
         self.events = self._counter("controller_events", "Events written on Nodes", reason=_EVENTS)
+        self.lost_races = self._counter("controller_lost_races", "Writes that another writer came before")
         self.complaints = self._counter("controller_watch_errors", "Watches that had to be opened again for an error")
 
     def _declare_nodes_written(self) -> None:
@@ -232,8 +235,10 @@ class Metrics:
         )
         self.taint_removals = self._counter("node_taint_removal", "Gate taints removed", status=("success",))
         self.label_adds = self._counter("node_label_add", "Verified labels set", status=("success",))
-        self.taints_removed = self._counter("controller_taints_removed", "Gate taints removed", taint_key=())
-        self.labels_applied = self._counter("controller_labels_applied", "Labels set", label_key=())
+        self.taints_removed = self._counter(
+            "controller_taints_removed", "Gate taints removed", taint_key=[gate.key for gate in self._policy.gates]
+        )
+        self.labels_applied = self._counter("controller_labels_applied", "Labels set", label_key=[self._policy.label])
         self.deletions = self._counter("node_deletion", "Failed nodes removed", status=("success", "failed"))
         self.removals_blocked = self._counter("removals_blocked", "Removals that the budget or a halt forbade")
 

