@@ -123,14 +123,15 @@ def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
     with operating(tmp_path, unreachable(tmp_path), a_config("anywhere")) as operator:
         waiting.until("it says what it lacks", lambda: operator.said("Kubernetes does not answer as it should"), 10)
         assert operator.ask("/healthz") == "ok\n"
-        assert "the caches are not filled yet" in refusal(operator)
+        for address in ("127.0.0.1", "::1") if socket.has_dualstack_ipv6() else ("127.0.0.1",):
+            assert "the caches are not filled yet" in refusal(operator, address)
         assert operator.stop() == 0
 
 
-def refusal(operator: Operator) -> str:
+def refusal(operator: Operator, address: str) -> str:
     """What /readyz says, if it says no."""
     (ports,) = [line["ports"] for line in operator.lines() if "ports" in line]
-    connection = http.client.HTTPConnection("127.0.0.1", ports[-1], timeout=10)
+    connection = http.client.HTTPConnection(address, ports[-1], timeout=10)
     try:
         connection.request("GET", "/readyz")
         answer = connection.getresponse()

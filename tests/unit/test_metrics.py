@@ -1,6 +1,6 @@
 """Metrics: known series from the start, honest counts, and nothing that a node or a report could make grow for ever."""
 
-import threading
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.exposition import generate_latest
 
 from kube_node_ready.kube.client import Call
+from kube_node_ready.kube.queue import Queue
 from kube_node_ready.metrics import Metrics
 from kube_node_ready.objects import Taint
 from kube_node_ready.verify.model import (
@@ -194,10 +195,11 @@ def test_calls_are_counted_and_a_watch_has_no_duration() -> None:
     assert 'kube_node_ready_controller_api_request_duration_seconds_count{verb="watch"}' not in shown
 
 
-def test_a_scrape_comes_from_another_thread() -> None:
-    metrics, shown = Metrics(POLICY), []
-    metrics.describe(Fleet([a_node("a")]), per_node=True)
-    thread = threading.Thread(target=lambda: shown.append(page(metrics)))
-    thread.start()
-    thread.join(10)
-    assert shown[0]["kube_node_ready_controller_nodes_unverified"] == 1
+def test_the_backlog_can_be_asked_for_by_the_servers_thread() -> None:
+    async def main() -> int:
+        queue = Queue()
+        queue.add("due")
+        queue.add("later", after=60)
+        return await asyncio.to_thread(lambda: queue.depth)
+
+    assert asyncio.run(main()) == 1

@@ -1,12 +1,14 @@
 """The worker pod: what is asked of the cluster, and how the answer is read."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
 
 from kube_node_ready import objects
-from kube_node_ready.verify.model import Cause, Gate, Node, State, Worker
+from kube_node_ready.gather import View
+from kube_node_ready.verify.model import Cause, Gate, Node, Policy, State, Worker
 from kube_node_ready.verify.workerpod import IMAGE_ANNOTATION, PodTemplate, name_of, read_worker, worker_pod
 
 UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
@@ -178,6 +180,28 @@ def test_a_worker_that_is_still_to_start_says_what_it_waits_for() -> None:
     pulling = [{"name": "worker", "state": {"waiting": {"reason": "ErrImagePull"}}}]
     worker = seen(phase="Pending", containerStatuses=pulling)
     assert (worker.state, worker.reason) == (State.PENDING, "ErrImagePull")
+
+
+def test_a_deleted_worker_is_remembered_only_until_the_watch_tells_of_it() -> None:
+    """In whichever order the answer to the deletion and its event come."""
+    nodes = {"a": Node("a", UID)}
+    view = View(Policy(()), nodes, slots=1)
+    first, second = (read(made(attempt=attempt) | {"status": {}}) for attempt in (1, 2))
+    for worker in (first, second):
+        view.worker_changed(None, msgspec.structs.replace(worker, uid=worker.name))
+    view.dropped(first.name)
+    assert workers_of(view) == [2]
+    view.worker_changed(msgspec.structs.replace(first, uid=first.name), None)
+    view.worker_changed(msgspec.structs.replace(second, uid=second.name), None)
+    view.dropped(second.name)
+    assert workers_of(view) == []
+    assert not view._dropped
+
+
+def workers_of(view: View) -> list[int]:
+    snapshot = view.snapshot("a", datetime.now(UTC))
+    assert snapshot
+    return [worker.attempt for worker in snapshot.workers]
 
 
 def test_what_the_cluster_says_of_a_pod_is_shown_on_one_short_line() -> None:
