@@ -1,9 +1,7 @@
 """Several controllers at once: one works, the others stand by, and no two write in the same moment."""
 
-import asyncio
 import signal
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +9,6 @@ import pytest
 from lightkube.resources.coordination_v1 import Lease
 
 import lab
-from kube_node_ready.effects import Setup, Writer
-from kube_node_ready.kube.client import Kube
-from kube_node_ready.kube.lease import LeaseLost
-from kube_node_ready.verify.model import DropWorker
-from kube_node_ready.verify.workerpod import PodTemplate
 from tests.gated import Site, bad_route
 from tests.operator import Operator, operating
 from tests.proxy import Cuts
@@ -169,23 +162,3 @@ def test_even_two_controllers_that_know_nothing_of_each_other_double_no_attempt(
     made = site.pods_ever()
     assert len(made) == len(set(made)), made
     assert {site.node(name).record.attempt for name in good} == {1}
-
-
-class NeverAnswers(Kube):
-    """A server that takes every request and is not heard of again."""
-
-    def __init__(self) -> None:
-        pass
-
-    async def _call(self, *_: object) -> bytes:
-        await asyncio.sleep(3600)
-        return b""
-
-
-@pytest.mark.parametrize("left", [0.0, 0.05])
-def test_a_write_ends_with_the_lease(left: float) -> None:
-    setup = Setup(now=lambda: datetime.now(UTC), may_write_for=lambda: left, identity="me", ledger_path="/ledger")
-    nobody: Any = None
-    writer = Writer(NeverAnswers(), nobody, nobody, PodTemplate("n", "image:1", ()), setup)
-    with pytest.raises(LeaseLost):
-        asyncio.run(writer.apply(DropWorker("pod", "uid")))
