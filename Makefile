@@ -8,7 +8,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 INSTALLED := .venv/.installed
 
-.PHONY: help setup run stop test lint fmt types unit property cluster e2e bench chart image pins clean
+.PHONY: help setup run stop test lint fmt types unit property cluster e2e karpenter bench chart image pins clean
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,10 @@ cluster: setup ## tests against a real control plane with simulated nodes
 
 e2e: setup ## tests on real nodes
 	$(PYTEST) tests/e2e
+
+karpenter: setup ## tests with the real Karpenter, which is built first: 4 minutes, once; not part of `make test`
+	$(PYTHON) -m lab build --karpenter
+	$(PYTEST) -s tests/karpenter
 
 bench: setup ## measure the lab, the worker and the controller
 	$(PYTHON) -m bench.lab

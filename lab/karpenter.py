@@ -41,11 +41,6 @@ def install(client: Client, *wanted: Mapping[str, Any]) -> None:
     waiting.until(f"the API serves {names}", lambda: all(_established(client, name) for name in names), _START_SECONDS)
 
 
-def is_built() -> bool:
-    """Whether one need not wait for it. A Karpenter built from older sources counts: it will be, soon."""
-    return any(build.cache().glob("karpenter-*/karpenter"))
-
-
 class Karpenter:
     """One Karpenter at work."""
 

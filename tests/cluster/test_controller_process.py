@@ -17,8 +17,9 @@ from lightkube.resources.coordination_v1 import Lease
 
 import lab
 from lab import waiting
-from tests.gated import Site, a_site
+from tests.gated import Site, a_site, bad_route
 from tests.operator import COMMAND, Operator, a_config, operating
+from tests.proxy import Stalls
 from tests.shell import ROOT
 
 READS = {"get", "list", "watch"}
@@ -269,6 +270,22 @@ def test_sigterm_in_the_middle_of_a_burst_leaves_nothing_half_done(site: Site, t
     assert len(site.pods_ever()) == 60
 
 
+def test_sigterm_abandons_what_does_not_come_to_an_end_and_gives_the_lease_back(site: Site, tmp_path: Path) -> None:
+    config = site.config(leaderElection={"enabled": True})
+    with bad_route(site.plane.kubeconfig(), tmp_path) as route:
+        route.proxy.plan = lambda asked: (
+            Stalls(after=0) if asked.path.endswith("/pods") and asked.can_read_body else None
+        )
+        with operating(tmp_path, route.kubeconfig, config) as operator:
+            (name,) = site.join().names
+            site.until("the worker was made, and nobody was told so", site.pods_ever)
+            assert operator.stop() == 0
+            assert not holder(site)
+    with operating(tmp_path, site.plane.kubeconfig(), config):
+        site.until("the next one does the rest", lambda: site.released(name))
+    assert len(site.pods_ever()) == 1
+
+
 def test_sigterm_is_obeyed_though_the_api_server_says_nothing(breakable: lab.Plane, tmp_path: Path) -> None:
     with a_site(breakable, "silent") as site:
         config = site.config(leaderElection={"enabled": True})
@@ -282,7 +299,7 @@ def test_sigterm_is_obeyed_though_the_api_server_says_nothing(breakable: lab.Pla
             finally:
                 breakable.apiserver.resume()
             breakable.wait_for_api()
-        with operating(tmp_path, breakable.kubeconfig(), config):
+        with operating(tmp_path, breakable.kubeconfig(), site.config()):
             site.until("the next one does the rest", lambda: site.released(*names))
 
 

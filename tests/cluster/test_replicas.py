@@ -89,7 +89,7 @@ def test_after_a_killed_leader_the_other_goes_on_where_it_stopped(site: Site, tm
 
 
 def test_a_leader_that_is_cut_off_has_ended_before_another_may_begin(site: Site, tmp_path: Path) -> None:
-    config = replicated(site, duration=9, renew=3)
+    config = replicated(site, duration=7, renew=2)
     with bad_route(site.plane.kubeconfig(), tmp_path) as route, operating(tmp_path, route.kubeconfig, config) as leader:
         site.until("it leads", lambda: leads(leader))
         with operating(tmp_path, site.plane.kubeconfig(), config) as standby:

@@ -1,7 +1,6 @@
 """With the real Karpenter: nodes it makes are verified and released, and those that fail are replaced by it."""
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,14 +10,13 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Namespace
 
 import lab
-from lab import karpenter, waiting
+from lab import waiting
 from tests.operator import Operator, a_config, operating
 
 GATE = "node-ready/unverified"
 UNREGISTERED = "karpenter.sh/unregistered"
 NAMESPACE = "node-ready"
 PATIENCE = 90
-WANTED = os.environ.get("KUBE_NODE_READY_KARPENTER") == "1"
 MANIFEST = """
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -42,13 +40,7 @@ spec:
   containers: [{name: app, image: app, resources: {requests: {cpu: "1"}}}]
 """
 
-pytestmark = [
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(
-        not (WANTED or karpenter.is_built()),
-        reason="Karpenter is not built, which takes 4 minutes: `make karpenter` builds it and runs these tests",
-    ),
-]
+pytestmark = pytest.mark.timeout(900)
 
 
 class World:
