@@ -53,6 +53,7 @@ _CAUSES = tuple(cause.value or _ANY_OTHER for cause in Cause)
 _EVENTS = (
     "Verifying",
     "Verified",
+    "GateRemoved",
     "VerificationFailed",
     "VerificationExhausted",
     "RemovalBlocked",
