@@ -77,6 +77,9 @@ def test_a_server_with_both_versions_is_asked_for_the_newer(fleet: Fleet) -> Non
         claim = claims.make(node, by="status")
         with fleet.operating():
             fleet.until("the claim is gone", lambda: claim not in claims.names())
+    deleted = [event["requestURI"] for event in fleet.plane.audit._events(0) if event["verb"] == "delete"]
+    assert f"/apis/karpenter.sh/v1/nodeclaims/{claim}" in deleted
+    assert f"/apis/karpenter.sh/v1beta1/nodeclaims/{claim}" not in deleted
 
 
 def test_a_claim_that_takes_its_time_is_deleted_once(fleet: Fleet) -> None:
