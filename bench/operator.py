@@ -49,13 +49,14 @@ def burst(nodes: int, command: Sequence[str]) -> Figures:
     ):
         pids = bench.processes(generator=generator.pid, controller=controller.pid)
         with bench.plane.audit.window() as calls:
-            result, cost = _burst(generator, pids, lambda: measure.reset_peak(controller.pid))
+            result, cost = _burst(generator, pids, lambda: measure.reset_peak(controller.pid), bench.wait_until_quiet)
         peak = measure.peak_mebibytes(controller.pid)
         if released(result) < nodes:
             say(f"the end of the controller's log:\n{controller.last_lines()}")
         return {
             **burst_figures(result, nodes),
             **reaction_figures(bench, result, AGENT),
+            "seconds_in_the_queue_at_most": report.shares(controller.queue_waits()),
             "controller_cpu_seconds": cost.seconds["controller"],
             "controller_peak_mebibytes": peak,
             **report.call_figures(calls, AGENT, nodes),
@@ -90,13 +91,17 @@ def idle(nodes: int, command: Sequence[str]) -> Figures:
 
 
 def _burst(
-    generator: Generator, pids: dict[str, int], begin: Callable[[], None] = lambda: None
+    generator: Generator,
+    pids: dict[str, int],
+    begin: Callable[[], None] = lambda: None,
+    end: Callable[[], None] = lambda: None,
 ) -> tuple[Result, measure.Cost]:
     time.sleep(_SETTLE_SECONDS)
     begin()
     before = measure.read(pids)
     generator.go()
     result = generator.answer(Result)
+    end()
     time.sleep(_AFTERWARDS_SECONDS)
     return result, measure.cost(before, measure.read(pids))
 

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from lab.audit import Calls
 RESULTS = Path("bench/results")
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _NODES = ("nodes", "nodes/status")
-_PACKAGES = ("kube-node-ready", "aiohttp", "lightkube", "msgspec")
+_PACKAGES = ("kube-node-ready", "httptools", "msgspec", "uvloop")
 _FIRST_ERROR = 400
 
 
@@ -36,6 +36,15 @@ def call_figures(calls: Calls, agent: str, nodes: int) -> dict[str, Any]:
         "controller_writes_a_node": writes / nodes,
         "calls_of_all_clients": calls.count(),
         "node_changes_by_all_clients": changes,
+    }
+
+
+def shares(buckets: Sequence[tuple[float, int]]) -> dict[str, float]:
+    """Bounds that so many of all values keep: what a Prometheus histogram can tell."""
+    total = buckets[-1][1]
+    return {
+        f"p{percent:g}": next(bound for bound, count in buckets if count >= total * percent / 100)
+        for percent in (50, 95, 99, 99.9)
     }
 
 

@@ -1,8 +1,9 @@
 """A fresh control plane with everything a measurement needs: the generator beside it, the controller on it."""
 
 import contextlib
-import http
+import http.client
 import os
+import re
 import subprocess
 import sys
 import urllib.request
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.resources.core_v1 import Namespace, ServiceAccount
+from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
 
 import lab
 from bench import journal, measure
@@ -24,6 +25,7 @@ from lab.process import Process
 
 NAMESPACE = "kube-node-ready-bench"
 _LONGEST_SECONDS = 3600.0
+_QUEUE_METRIC = "kube_node_ready_controller_reconcile_queue_latency_seconds"
 
 T = TypeVar("T")
 
@@ -76,6 +78,19 @@ class Generator:
             raise lab.LabError(f"the generator ended too soon, with exit code {code}; its own words stand above")
 
 
+class Controller(Process):
+    """The operator's process, and where it shows its own figures."""
+
+    metrics_url = ""
+
+    def queue_waits(self) -> list[tuple[float, int]]:
+        """How many looks at a node waited for their turn at most so many seconds: by its own histogram."""
+        with _opened(self.metrics_url) as answer:
+            text = answer.read().decode()
+        buckets = re.findall(rf'^{_QUEUE_METRIC}_bucket{{le="(.+?)"}} (\S+)$', text, re.MULTILINE)
+        return [(float(bound), int(float(count))) for bound, count in buckets]
+
+
 @dataclass(frozen=True)
 class Bench:
     """A fresh plane, with a namespace for the workers and somebody to play the kubelets."""
@@ -85,17 +100,18 @@ class Bench:
     nodes: int
 
     @contextlib.contextmanager
-    def controller(self) -> Iterator[Process]:
+    def controller(self) -> Iterator[Controller]:
         """The operator, ready: its caches are filled and it leads."""
         metrics, health = self.plane.network.ports(2)
         config = self.plane.run.folder / "controller.yaml"
-        config.write_bytes(msgspec.json.encode(controller_config(metrics, health, self.nodes)))
+        config.write_bytes(msgspec.json.encode(controller_config(metrics, health)))
         environment = {**self.plane.run.environment(), "KUBECONFIG": str(self.plane.kubeconfig())}
         # The operator refuses variables of its prefix that it does not know. Should we be killed, it ends without the
         # mark too: it loses its Lease.
         del environment[remains.MARK]
         argv = [*self.command, "--config", str(config)]
-        process = Process("the controller", argv, self.plane.run.folder / "controller.log", environment)
+        process = Controller("the controller", argv, self.plane.run.folder / "controller.log", environment)
+        process.metrics_url = f"http://127.0.0.1:{metrics}/metrics"
         process.start()
         try:
             ready = f"http://127.0.0.1:{health}/readyz"
@@ -128,6 +144,12 @@ class Bench:
         finally:
             process.stop()
 
+    def wait_until_quiet(self) -> None:
+        """Until the controller has nothing left to do: the last worker is gone."""
+        waiting.until(
+            "the last worker is gone", lambda: not list(self.plane.client.list(Pod, namespace=NAMESPACE)), 120
+        )
+
     @property
     def audit_log(self) -> Path:
         return self.plane.run.folder / "audit.log"
@@ -152,7 +174,8 @@ def fresh(command: Sequence[str], nodes: int) -> Iterator[Bench]:
         yield Bench(plane, command, nodes)
 
 
-def controller_config(metrics: int, health: int, nodes: int) -> dict[str, Any]:
+def controller_config(metrics: int, health: int) -> dict[str, Any]:
+    """Nothing but what a first use must say: it is the defaults that are measured."""
     repository, _, tag = images.TOOLBOX.rpartition(":")
     gate = {"key": journal.GATE_KEY, "value": journal.GATE_VALUE, "effect": journal.GATE_EFFECT}
     return {
@@ -161,17 +184,19 @@ def controller_config(metrics: int, health: int, nodes: int) -> dict[str, Any]:
             "serviceAccountName": "default",
             "image": {"repository": repository, "tag": tag},
         },
-        # The default keeps most of a large burst waiting on purpose; here it is the waiting that is measured.
-        "reconciliation": {"maxConcurrentVerifications": nodes},
         "nodeManagement": {"taints": [gate]},
         "leaderElection": {"namespace": NAMESPACE},
         "metrics": {"port": metrics},
         "health": {"port": health},
-        "kubernetes": {"qps": 0},
     }
 
 
 def _answers(url: str) -> bool:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=5) as answer:
+    with _opened(url) as answer:
         return bool(answer.status == http.HTTPStatus.OK)
+
+
+def _opened(url: str) -> http.client.HTTPResponse:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    answer: http.client.HTTPResponse = opener.open(url, timeout=5)
+    return answer

@@ -18,6 +18,7 @@ from kube_node_ready.gather import View
 from kube_node_ready.verify import budget, patches
 from kube_node_ready.verify.decide import decide
 from kube_node_ready.verify.model import (
+    Adopt,
     Announce,
     Decision,
     DropWorker,
@@ -156,6 +157,8 @@ class Cluster:
                 self.nodes[node.name] = _json_patched(self._find(node), patches.release(node, record, self.policy))
             case WriteRecord(node, record):
                 self._merge(node, patches.status(node, record, self.policy))
+            case Adopt(node, record, version):
+                self._annotate(node, patches.adoption(node, record, version))
             case Announce():
                 self.news.setdefault(f"{effect.node.uid}.{effect.attempt}.{effect.reason}", effect)
             case DropWorker(name, uid):
@@ -177,11 +180,15 @@ class Cluster:
             raise LostRace
         return self.nodes[node.name]
 
-    def _merge(self, node: Node, patch: Json) -> None:
+    def _annotate(self, node: Node, patch: Json) -> Json:
         found = self._find(node)
         if found["metadata"]["uid"] != patch["metadata"]["uid"]:
             raise LostRace
         found["metadata"]["annotations"] |= patch["metadata"].get("annotations", {})
+        return found
+
+    def _merge(self, node: Node, patch: Json) -> None:
+        found = self._annotate(node, patch)
         (condition,) = patch["status"]["conditions"]
         others = [known for known in found["status"]["conditions"] if known["type"] != condition["type"]]
         found["status"]["conditions"] = [*others, condition]

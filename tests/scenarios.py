@@ -126,6 +126,17 @@ def taking_the_label_off_verifies_again(world: World, name: str) -> None:
     assert world.node(name).record.attempt > 1
 
 
+def a_label_of_someone_elses_counts_and_its_going_too(world: World, name: str) -> None:
+    """As on nodes that an older controller verified, which left no record."""
+    world.join(name, taints=[], verdict="passes", labels={"node-ready/verified": "true"})
+    world.until("it is noted", lambda: world.node(name).record.attempt)
+    assert not world.workers(name)
+    assert not world.condition(name), "nothing was proved to us"
+    world.unlabel(name)
+    world.until("verified by us", lambda: world.node(name).record.outcome is Outcome.PASSED)
+    assert released(world, name)
+
+
 def a_gate_that_comes_back_is_opened_by_the_proof_on_record(world: World, name: str) -> None:
     join(world, name)
     world.until("released", lambda: released(world, name))
@@ -172,6 +183,7 @@ ALL: list[Scenario] = [
     a_worker_that_hangs_is_a_failed_attempt,
     a_worker_deleted_by_hand_is_made_again,
     taking_the_label_off_verifies_again,
+    a_label_of_someone_elses_counts_and_its_going_too,
     a_gate_that_comes_back_is_opened_by_the_proof_on_record,
     a_node_of_the_same_name_starts_anew,
     a_very_long_name_is_no_trouble,

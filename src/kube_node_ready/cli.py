@@ -1,7 +1,6 @@
 """argv -> configuration -> role. The worker has an entry of its own, since it must not import what is imported here."""
 
 import argparse
-import asyncio
 import os
 import sys
 from collections.abc import Sequence
@@ -61,6 +60,8 @@ def controller(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _control(config: object) -> int:
+    import uvloop  # noqa: PLC0415
+
     from kube_node_ready import lifecycle, log  # noqa: PLC0415
     from kube_node_ready.config import Config  # noqa: PLC0415
     from kube_node_ready.kube.errors import AccessError  # noqa: PLC0415
@@ -70,7 +71,7 @@ def _control(config: object) -> int:
     for note in config.notes:
         log.log("Configuration", level="warn", note=note)
     try:
-        return asyncio.run(lifecycle.run(config))
+        return uvloop.run(lifecycle.run(config))
     except AccessError as why:
         _end(EXIT_NO_ACCESS, str(why))
     except OSError as why:

@@ -28,6 +28,7 @@ from kube_node_ready.verify.decide import could_not_start, decide
 from kube_node_ready.verify.model import (
     Announce,
     Decision,
+    DropWorker,
     Effect,
     Ledger,
     Node,
@@ -43,6 +44,7 @@ from kube_node_ready.watched import LEDGER, Scope
 
 _COMPLAINT_SECONDS = 10
 _MANY_RACES = 5
+_BETWEEN_NEWS_SECONDS = 0.04
 
 
 class Applies(Protocol):
@@ -61,6 +63,7 @@ class Controller:
         self._view = View(policy, self._nodes.objects, scope.slots, self._nodes.version)
         self._queue = Queue(observe=metrics.queue_seconds.observe)
         self._without_slot: dict[str, None] = {}
+        self._untold: dict[str, None] = {}
         self._blocked: dict[str, str] = {}
         self._last_complaint = 0.0
         self._confessed: set[str] = set()
@@ -80,6 +83,7 @@ class Controller:
         """Reconcile, for ever. The ledger need not be there: without it, nothing is removed."""
         for cache in (self._nodes, self._pods):
             await cache.ready()
+        self._queue.clear()  # what lies there from a standby's life did not wait for us
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._resync(writer))
             for _ in range(self._scope.reconciles):
@@ -102,7 +106,7 @@ class Controller:
         """Look at one node, decide, act. Returns when to look again."""
         seen = self._view.snapshot(name, _now())
         if seen is None:
-            for known in (self.phases, self._without_slot, self._blocked):
+            for known in (self.phases, self._without_slot, self._untold, self._blocked):
                 known.pop(name, None)
             return None
         decision = decide(seen, self._policy)
@@ -204,7 +208,15 @@ class Controller:
                 await self._open_ledger(writer)
             for name in list(self._view.unfinished()):
                 self._queue.add(name)
+            for stray in list(self._view.strays()):
+                await self._drop(stray, writer)
             await asyncio.sleep(self._policy.resync.total_seconds())
+
+    async def _drop(self, stray: Worker, writer: Applies) -> None:
+        try:
+            await writer.apply(DropWorker(stray.name, stray.uid))
+        except KubeError as why:
+            self._complain(str(why))
 
     async def _open_ledger(self, writer: Applies) -> None:
         try:
@@ -218,6 +230,8 @@ class Controller:
         self._metrics.decided(before, decision)
         if decision.phase is Phase.WAITING and seen.node.registered:
             self._without_slot[name] = None
+        if decision.phase is Phase.VERIFIED and decision.recheck:
+            self._untold[name] = None
         telling.decided(before, seen, decision)
 
     def _node_changed(self, name: str, before: Node | None, after: Node | None) -> None:
@@ -230,6 +244,7 @@ class Controller:
             self._queue.add(name)
         if after is None or after.finished:
             self._give_slots()
+            self._tell_after_the_rush()
 
     def _ledger_changed(self, _: str, __: Ledger | None, after: Ledger | None) -> None:
         self._view.ledger = after or ledger.MISSING
@@ -238,6 +253,14 @@ class Controller:
         for name in list(self._without_slot)[: self._view.free_slots]:
             del self._without_slot[name]
             self._queue.add(name)
+
+    def _tell_after_the_rush(self) -> None:
+        """Not all at once: the last nodes of a burst should not have to wait for the news of all the others."""
+        if self._view.rush:
+            return
+        for number, name in enumerate(self._untold):
+            self._queue.add(name, after=number * _BETWEEN_NEWS_SECONDS)
+        self._untold.clear()
 
     def _watch_failed(self, trouble: str) -> None:
         self._metrics.complaints.inc()
@@ -257,6 +280,9 @@ class Controller:
 
     def worker_dropped(self, uid: str) -> None:
         self._view.dropped(uid)
+
+    def ledger_assumed(self) -> None:
+        self._view.ledger = ledger.EMPTY
 
     def ledger_written(self, answer: bytes) -> None:
         self._book.put(answer)

@@ -1,8 +1,6 @@
 """The only writer. Every effect is absolute and may be carried out twice; what is there already is success."""
 
-import asyncio
-import math
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Protocol, assert_never
@@ -12,11 +10,11 @@ import msgspec
 from kube_node_ready import karpenter, ledger
 from kube_node_ready.kube.client import Kube, PatchKind
 from kube_node_ready.kube.errors import AlreadyExists, LostRace, NotFound, Refused
-from kube_node_ready.kube.lease import LeaseLost
 from kube_node_ready.log import log
 from kube_node_ready.objects import Pod
 from kube_node_ready.verify import budget, patches
 from kube_node_ready.verify.model import (
+    Adopt,
     Announce,
     DropWorker,
     Effect,
@@ -33,7 +31,7 @@ from kube_node_ready.verify.workerpod import PodTemplate, name_of, read_worker, 
 COMPONENT = "kube-node-ready-controller"
 _EVENTS = "/api/v1/namespaces/default/events"
 _LONGEST_EVENT = 1024
-_REMEMBERED_EVENTS = 10_000
+_REMEMBERED = 10_000
 _encode = msgspec.json.encode
 
 
@@ -44,6 +42,7 @@ class Stores(Protocol):
     def worker_written(self, answer: bytes) -> None: ...
     def worker_dropped(self, uid: str) -> None: ...
     def ledger_written(self, answer: bytes) -> None: ...
+    def ledger_assumed(self) -> None: ...
 
 
 class RemovalImpossible(Exception):  # noqa: N818  a state of affairs, not a fault
@@ -54,7 +53,6 @@ class Setup(msgspec.Struct, frozen=True):
     """What a writer must be told of its surroundings."""
 
     now: Callable[[], datetime]
-    may_write_for: Callable[[], float]
     identity: str
     ledger_path: str
     removal_dry_run: bool = False
@@ -68,32 +66,10 @@ class Writer:
         self._template = template
         self._setup = setup
         self._pods = f"/api/v1/namespaces/{template.namespace}/pods"
-        self._told: dict[str, None] = {}
+        self._told = _Recent()
 
     async def apply(self, effect: Effect) -> bool:
         """Carry it out. False if it had been, and nothing was written."""
-        return await self._while_we_may(self._apply(effect)) is not False
-
-    async def open_ledger(self) -> None:
-        """So that there is something to write removals down in."""
-        folder, _, name = self._setup.ledger_path.rpartition("/")
-        body = _encode(ledger.empty(name, self._template.namespace))
-        with suppress(AlreadyExists):
-            await self._while_we_may(self._kube.create(folder, body))
-
-    async def _while_we_may(self, deed: Coroutine[Any, Any, object]) -> object:
-        """Who no longer holds the Lease must not write. It is renewed meanwhile: a slow write is no reason to stop."""
-        task = asyncio.create_task(deed)
-        try:
-            while not task.done():
-                if (left := self._setup.may_write_for()) <= 0:
-                    raise LeaseLost("the Lease is no longer ours")
-                await asyncio.wait({task}, timeout=left if left < math.inf else None)
-            return task.result()
-        finally:
-            task.cancel()
-
-    async def _apply(self, effect: Effect) -> bool:
         match effect:
             case StartWorker(node, attempt):
                 await self._start_worker(node, attempt)
@@ -104,6 +80,9 @@ class Writer:
                 body = _encode(patches.status(node, record, self._policy, version))
                 answer = await self._kube.patch(f"{_path(node)}/status", body, PatchKind.STRATEGIC)
                 self._stores.node_written(answer)
+            case Adopt(node, record, version):
+                body = _encode(patches.adoption(node, record, version))
+                self._stores.node_written(await self._kube.patch(_path(node), body, PatchKind.MERGE))
             case Announce():
                 return await self._announce(effect)
             case DropWorker(name, uid):
@@ -115,6 +94,13 @@ class Writer:
             case _:
                 assert_never(effect)
         return True
+
+    async def open_ledger(self) -> None:
+        """So that there is something to write removals down in."""
+        folder, _, name = self._setup.ledger_path.rpartition("/")
+        body = _encode(ledger.empty(name, self._template.namespace))
+        with suppress(AlreadyExists):
+            await self._kube.create(folder, body)
 
     async def _start_worker(self, node: Node, attempt: int) -> None:
         body = _encode(worker_pod(node, attempt, self._template))
@@ -149,9 +135,7 @@ class Writer:
             pass
         except (Refused, NotFound) as why:  # no right to, or a quota: nobody must wait at the gate for that
             log("An Event could not be written", level="warn", reason=news.reason, trouble=why.message)
-        self._told[name] = None
-        if len(self._told) > _REMEMBERED_EVENTS:
-            del self._told[next(iter(self._told))]
+        self._told.add(name)
         return True
 
     async def _remove(self, effect: RemoveNode) -> bool:
@@ -192,22 +176,39 @@ class Writer:
         self._stores.ledger_written(await self._kube.patch(self._setup.ledger_path, body, PatchKind.MERGE))
 
 
+class _Recent:
+    """What was said lately; not all that ever was."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, None] = {}
+
+    def __contains__(self, saying: str) -> bool:
+        return saying in self._said
+
+    def add(self, saying: str) -> None:
+        self._said[saying] = None
+        if len(self._said) > _REMEMBERED:
+            del self._said[next(iter(self._said))]
+
+
 class DryRun:
     """A writer that only says what it would do, once."""
 
-    def __init__(self) -> None:
-        self._said: set[tuple[str, ...]] = set()
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+        self._said = _Recent()
 
     async def open_ledger(self) -> None:
-        """Nothing is written down in a dry run."""
+        """Nothing is written down in a dry run, and nothing was spent."""
+        self._stores.ledger_assumed()
 
     async def apply(self, effect: Effect) -> bool:
         node: Node | None = getattr(effect, "node", None)
         attempt = getattr(effect, "attempt", "")
-        saying = (type(effect).__name__, node.name if node else getattr(effect, "name", ""), str(attempt))
-        if saying not in self._said:
+        kind, on = type(effect).__name__, node.name if node else getattr(effect, "name", "")
+        if (saying := f"{kind} {on} {attempt}") not in self._said:
             self._said.add(saying)
-            log("Dry run: would act", effect=saying[0], on=saying[1], attempt=attempt)
+            log("Dry run: would act", effect=kind, on=on, attempt=attempt)
         return False
 
 

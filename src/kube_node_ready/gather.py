@@ -8,6 +8,9 @@ from datetime import datetime
 from kube_node_ready import ledger
 from kube_node_ready.verify.model import Fleet, Node, Outcome, Policy, Snapshot, Worker
 
+_RUSH = 32
+"""So many verifications at a time make a rush."""
+
 
 def _unknown(_: str) -> str:
     return ""
@@ -39,17 +42,26 @@ class View:
         if node is None:
             return None
         workers = tuple(worker for worker in self._of(node.uid) if worker.uid not in self._dropped)
-        return Snapshot(now, node, workers, self.free_slots > 0, self._fleet(node), self._version(name))
+        return Snapshot(now, node, workers, self.free_slots > 0, self._fleet(node), self._version(name), self.rush)
 
     @property
     def free_slots(self) -> int:
         return max(0, self._slots - len(self._active) - len(self._starting))
 
+    @property
+    def rush(self) -> bool:
+        return len(self._active) > _RUSH
+
     def unfinished(self) -> Iterator[str]:
-        """Every node that has something to prove, or a worker that should not be there."""
+        """Every node that has something to prove, or a worker that should not be there, or is not known yet."""
         for name, node in self._nodes.items():
-            if node.uid in self._workers or self._policy.guards(node):
+            unknown = node.labelled and not node.record.attempt
+            if unknown or node.uid in self._workers or self._policy.guards(node):
                 yield name
+
+    def strays(self) -> Iterator[Worker]:
+        """Workers that came to their end after their node had left our sight, say by losing a label we select by."""
+        return (worker for worker in self.workers() if worker.finished and worker.node_uid not in self._names)
 
     def workers(self) -> Iterator[Worker]:
         for workers in list(self._workers.values()):

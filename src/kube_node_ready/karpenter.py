@@ -54,11 +54,13 @@ async def _owner(kube: Kube, folder: str, node: Node) -> Metadata | None:
     if not node.claim:
         return None
     try:
-        claim = msgspec.json.decode(await kube.get(f"{folder}/{node.claim}"), type=NodeClaim)
+        claim = msgspec.json.decode(await kube.get(f"{folder}/{node.claim_name}"), type=NodeClaim)
     except NotFound:
         return None
+    if claim.metadata.uid != node.claim:  # a later one of the same name
+        return None
     if claim.status.node_name not in ("", node.name):
-        raise LookUpFailed(f"its owner, NodeClaim {node.claim}, says that its node is {claim.status.node_name}")
+        raise LookUpFailed(f"its owner, NodeClaim {node.claim_name}, says that its node is {claim.status.node_name}")
     return claim.metadata
 
 

@@ -14,6 +14,7 @@ _KEY = "removals"
 
 
 MISSING = Ledger(trouble="the ledger of removals is not there yet")
+EMPTY = Ledger()
 
 
 def read(wire: ConfigMap) -> Ledger:

@@ -44,7 +44,9 @@ async def run(config: Config) -> int:
     reach = access(kubeconfig)
     limit = Limit(config.kubernetes.qps, config.kubernetes.burst)
     with _served(config, health, metrics):
-        async with Kube(reach, limit=limit, observe=metrics.called) as kube, Kube(reach, observe=metrics.called) as own:
+        own = Kube(reach, observe=metrics.called)
+        election = Election(config, own, metrics)
+        async with own, Kube(reach, limit=limit, observe=metrics.called, permit=election.permit) as kube:
             scope = Scope(
                 config.worker.namespace,
                 config.reconciliation.max_concurrent_verifications,
@@ -53,7 +55,6 @@ async def run(config: Config) -> int:
             )
             controller = Controller(kube, policy, scope, metrics)
             metrics.describe(controller, per_node=config.metrics.per_node)
-            election = Election(config, own, metrics)
             health.not_ready = lambda: controller.not_synced() or election.not_ready()
             writer = _writer(config, controller, kube, election)
             async with _running(controller.watch(), _beat(health)) as beside:
@@ -72,8 +73,10 @@ class Election:
             self.lease = Lease(kube, terms, on_transition=self._transition, complain=_complain)
             metrics.lease_duration.set(terms.duration)
 
-    def may_write_for(self) -> float:
-        return self.lease.valid_for() if self.lease else float("inf")
+    def permit(self) -> None:
+        """Who no longer holds the Lease must not write."""
+        if self.lease and self.lease.valid_for() <= 0:
+            raise LeaseLost("the Lease is no longer ours")
 
     def not_ready(self) -> str | None:
         """A standby is ready: it knows who leads."""
@@ -185,11 +188,10 @@ def _served(config: Config, health: Health, metrics: Metrics) -> Iterator[None]:
 
 def _writer(config: Config, controller: Controller, kube: Kube, election: Election) -> Applies:
     if config.dry_run:
-        return DryRun()
+        return DryRun(controller)
     policy, template = settings.policy(config), settings.template(config)
     setup = Setup(
         now=_now,
-        may_write_for=election.may_write_for,
         identity=election.identity,
         ledger_path=Scope(config.worker.namespace).ledger_path,
         removal_dry_run=config.node_management.removal.dry_run,

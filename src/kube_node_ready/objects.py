@@ -10,6 +10,7 @@ class Wire(Struct, frozen=True, rename="camel"):
 
 
 class OwnerReference(Wire, frozen=True):
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""

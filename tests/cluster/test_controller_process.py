@@ -230,6 +230,20 @@ def test_probes_are_answered_during_a_burst(site: Site, tmp_path: Path) -> None:
         assert len(answers) > 5
         assert set(answers) == {"ok\nok\n"}
         assert site.released(*names)
+        site.until("all is told", lambda: not site.workers())
+        assert {site.condition(name).get("status") for name in names} == {"True"}
+        assert {event.reason for name in names for event in site.events(name)} == {"Verified"}
+
+
+def test_a_worker_whose_node_left_our_sight_is_not_left_behind(site: Site, tmp_path: Path) -> None:
+    (name,) = site.join(verdict=lab.fails()).names
+    once = site.config(reconciliation={"maxRetries": 1, "intervalSeconds": 1})
+    with operating(tmp_path, site.plane.kubeconfig(), once):
+        site.until("it failed", lambda: site.node(name).record.failures == 1)
+        assert site.workers(), "its logs are of use"
+        site.kubectl("label", "node", name, "site=elsewhere", "--overwrite")
+        site.until("the worker is gone", lambda: not site.workers())
+    site.kubectl("delete", "node", name)
 
 
 def test_a_dry_run_decides_and_writes_nothing(site: Site, tmp_path: Path) -> None:

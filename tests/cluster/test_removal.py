@@ -82,6 +82,16 @@ def test_a_server_with_both_versions_is_asked_for_the_newer(fleet: Fleet) -> Non
     assert f"/apis/karpenter.sh/v1beta1/nodeclaims/{claim}" not in deleted
 
 
+def test_a_later_claim_of_the_owners_name_is_not_the_nodes(fleet: Fleet) -> None:
+    with nodeclaims(fleet.plane) as claims:
+        (node,) = fleet.join(pool="a")
+        claims.delete(claims.make(node, by="owner"))
+        other = claims.make(node, by="nothing")
+        with fleet.operating():
+            fleet.until("the node is gone", lambda: not fleet.left())
+        assert claims.names() == {other}
+
+
 def test_a_claim_that_takes_its_time_is_deleted_once(fleet: Fleet) -> None:
     with nodeclaims(fleet.plane) as claims, fleet.plane.audit.window() as calls:
         (node,) = fleet.join(pool="a")
@@ -169,7 +179,7 @@ async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], None]) -> None
 
     policy = Policy((Gate("node-ready/unverified", "NoSchedule"),), removal=RemovalPolicy())
     path = f"/api/v1/namespaces/{fleet.namespace}/configmaps/{LEDGER}"
-    setup = Setup(lambda: datetime.now(UTC), lambda: 60, "the test", path)
+    setup = Setup(lambda: datetime.now(UTC), "the test", path)
     node = Node(name, fleet.uid(name))
     async with Meddled(access(fleet.plane.kubeconfig())) as kube:
         book = ledger.read(msgspec.json.decode(await kube.get(path), type=ConfigMap))

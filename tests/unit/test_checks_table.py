@@ -112,10 +112,39 @@ def test_colour_is_for_terminals_only(fake: FakeApi, tmp_path: Path, monkeypatch
     assert not table._wants_colour(coloured)
 
 
-def test_a_plug_in_is_not_run_and_its_checks_are_skipped(fake: FakeApi, tmp_path: Path) -> None:
+def a_plugin(script: str, **further: object) -> dict[str, object]:
+    return {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script], **further}
+
+
+def test_a_credential_plugin_is_asked_for_the_token(fake: FakeApi, tmp_path: Path) -> None:
+    answer = '{"status": {"token": "\'$WHOSE-$(echo $KUBERNETES_EXEC_INFO | grep -c ExecCredential)\'"}}'
+    plugin = a_plugin(f"echo '{answer}'", env=[{"name": "WHOSE", "value": "plugins"}])
+    assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path, exec=plugin), io.StringIO()) == 0
+    assert fake.asked[0][1]["authorization"] == "Bearer plugins-1"
+
+
+@pytest.mark.parametrize(
+    ("user", "complaint"),
+    [
+        ({"exec": {"command": "no-such-plugin"}}, "no-such-plugin cannot be run: No such file"),
+        ({"exec": a_plugin("echo hint; echo please log in >&2; exit 3")}, "ended with 3: please log in"),
+        ({"exec": a_plugin("echo 0")}, "answered with no token"),
+        ({"auth-provider": {"name": "gcp"}}, "auth-provider, which Kubernetes 1.26 gave up for exec"),
+    ],
+)
+def test_a_kubeconfig_that_gives_no_credentials_is_named_with_the_reason(
+    fake: FakeApi, tmp_path: Path, user: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(NoAccessError, match=complaint):
+        table.check(SETTINGS, a_kubeconfig(fake, tmp_path, **user), io.StringIO())
+
+
+def test_a_dry_run_lists_the_checks_and_asks_nobody(fake: FakeApi, tmp_path: Path) -> None:
     out = io.StringIO()
-    assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path, exec={"command": "aws"}), out) == 0
-    assert "gets its credentials by exec, and this command runs no such program" in out.getvalue()
+    assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out, dry_run=True) == 0
+    rows = [line.split() for line in out.getvalue().splitlines()[1:]]
+    assert {row[0] for row in rows} == {"dns", "api", "network", "services", "payload", "clock"}
+    assert {row[2] for row in rows} == {"skipped"}
     assert not fake.asked
 
 

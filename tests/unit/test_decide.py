@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from kube_node_ready.objects import Taint
@@ -91,10 +92,10 @@ def test_karpenter_registers_a_node_before_we_touch_it() -> None:
     assert not decision.effects
 
 
-def test_a_passed_worker_opens_the_gate_and_is_dropped_last() -> None:
+def test_a_passed_worker_opens_the_gate_before_anything_else_is_done() -> None:
     decision = decide(seen(a_node(), a_worker()), POLICY)
     assert decision.phase is Phase.VERIFIED
-    assert kinds(decision.effects) == [Release, WriteRecord, Announce, DropWorker]
+    assert kinds(decision.effects) == [Release]
 
 
 def test_a_worker_that_ran_elsewhere_proves_nothing() -> None:
@@ -212,6 +213,17 @@ def test_a_verified_node_with_a_worker_left_is_told_again_and_the_worker_dropped
     decision = decide(seen(a_node(gated=False, labelled=True, record=passed()), a_worker()), POLICY)
     assert decision.phase is Phase.VERIFIED
     assert kinds(decision.effects) == [WriteRecord, Announce, DropWorker]
+
+
+def test_in_a_rush_releases_go_before_news_of_them() -> None:
+    verified = a_node(gated=False, labelled=True, record=passed())
+    rush = msgspec.structs.replace(seen(verified, a_worker()), rush=True)
+    waits = decide(rush, POLICY)
+    assert waits.phase is Phase.VERIFIED
+    assert not waits.effects
+    assert waits.recheck
+    at_last = decide(msgspec.structs.replace(rush, now=rush.now + waits.recheck), POLICY)
+    assert kinds(at_last.effects) == [WriteRecord, Announce, DropWorker]
 
 
 def test_a_verified_node_needs_nothing() -> None:

@@ -40,6 +40,22 @@ def test_a_key_added_many_times_is_handed_out_once() -> None:
     in_virtual_time(main())
 
 
+def test_what_waited_is_gone_after_a_clear_and_later_keys_come() -> None:
+    async def main() -> None:
+        waits: list[float] = []
+        queue = Queue(observe=waits.append)
+        queue.add("old")
+        await asyncio.sleep(60)
+        queue.clear()
+        queue.add("new")
+        assert await queue.get() == "new"
+        queue.done("new")
+        assert await nothing_comes(queue, 3600)
+        assert waits == [0]
+
+    in_virtual_time(main())
+
+
 def test_keys_come_in_the_order_they_became_due() -> None:
     async def main() -> None:
         queue = Queue()

@@ -2,8 +2,10 @@
 
 import base64
 import binascii
+import json
 import os
 import ssl
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -15,10 +17,7 @@ from kube_node_ready.checks.access import Access, NoAccessError, trusting
 from kube_node_ready.checks.record import Record
 
 Section = Mapping[str, object]
-
-
-class PluginError(NoAccessError):
-    """The credentials come from a program, which is not ours to run."""
+_PLUGIN_SECONDS = 30
 
 
 class _Parts(Record):
@@ -102,12 +101,50 @@ def _load(context: ssl.SSLContext, chain: str, path: Path) -> None:
 
 
 def _token(parts: _Parts) -> str:
-    for way in ("exec", "auth-provider"):
-        if way in parts.user:
-            raise PluginError(f"{parts.path} gets its credentials by {way}, and this command runs no such program")
+    if "auth-provider" in parts.user:
+        raise NoAccessError(
+            f"{parts.path} gets its credentials by auth-provider, which Kubernetes 1.26 gave up for exec"
+        )
+    plugin = parts.user.get("exec")
+    if isinstance(plugin, dict):
+        return _token_of(plugin, parts.path)
     if name := parts.user.get("tokenFile"):
         return _read(parts.path.parent / str(name)).strip()
     return str(parts.user.get("token") or "")
+
+
+def _token_of(plugin: Section, path: Path) -> str:
+    """What a credential plugin prints, such as the one of a cloud's command line."""
+    version, command = str(plugin.get("apiVersion", "")), str(plugin.get("command", ""))
+    words, variables = _list(plugin, "args"), _list(plugin, "env")
+    asked = {"kind": "ExecCredential", "apiVersion": version, "spec": {"interactive": False}}
+    added = {str(one.get("name")): str(one.get("value")) for one in variables if isinstance(one, dict)}
+    environ = {**os.environ, "KUBERNETES_EXEC_INFO": json.dumps(asked), **added}
+    where = f"{path}: the credential plugin {command}"
+    try:
+        done = subprocess.run(
+            [command, *map(str, words)],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PLUGIN_SECONDS,
+            check=True,
+        )
+        return str(json.loads(done.stdout)["status"]["token"])
+    except OSError as why:
+        raise NoAccessError(f"{where} cannot be run: {why.strerror}") from why
+    except subprocess.TimeoutExpired as why:
+        raise NoAccessError(f"{where} has no answer after {_PLUGIN_SECONDS} s") from why
+    except subprocess.CalledProcessError as why:
+        last = why.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise NoAccessError(f"{where} ended with {why.returncode}: {last or 'it gave no reason'}") from why
+    except (ValueError, KeyError, TypeError) as why:
+        raise NoAccessError(f"{where} answered with no token; only plugins that give one work") from why
+
+
+def _list(section: Section, key: str) -> list[object]:
+    found = section.get(key)
+    return found if isinstance(found, list) else []
 
 
 def _read(path: Path) -> str:

@@ -27,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--kubeconfig", type=Path, help="instead of KUBECONFIG or ~/.kube/config")
     parser.add_argument("--config", metavar="FILE", help="the worker's settings, in YAML or JSON")
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be checked, and ask nobody")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     options = parser.parse_args(argv)
     environ = dict(os.environ)
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         environ[sources.FILE_VARIABLE] = options.config
     try:
         settings = sources.read(environ)
-        return check(settings, options.kubeconfig, sys.stdout, output=options.output)
+        return check(settings, options.kubeconfig, sys.stdout, output=options.output, dry_run=options.dry_run)
     except (SettingsError, NoAccessError) as why:
         sys.stderr.write(f"kube-node-ready check: {why}\n")
         return 2 if isinstance(why, SettingsError) else 3
@@ -42,10 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def check(settings: Settings, path: Path | None, stream: TextIO, *, output: str = "table") -> int:
+def check(
+    settings: Settings, path: Path | None, stream: TextIO, *, output: str = "table", dry_run: bool = False
+) -> int:
     """0 unless a check failed; what is skipped has not failed."""
     limits = Limits(settings.check_timeout_seconds, settings.timeout_seconds)
-    results = Runner(limits, Observer()).run(_jobs(settings, path))
+    jobs = _jobs(settings, path)
+    results = Runner(limits, Observer()).run(plan.only_told(jobs) if dry_run else jobs)
     if output == "json":
         stream.write(report.encode(os.environ.get("NODE_NAME") or os.uname().nodename, results).decode() + "\n")
     else:
@@ -60,8 +64,7 @@ def _jobs(settings: Settings, path: Path | None) -> tuple[Job, ...]:
     try:
         found, why = _access(path)
     except NoAccessError as unusable:
-        # Whoever names a kubeconfig wants it used; a plug-in is the one thing in it that is right and of no use here.
-        if path and not isinstance(unusable, kubeconfig.PluginError):
+        if path:  # whoever names a kubeconfig wants it used
             raise
         found, why = None, str(unusable)
     return plan.on_this_machine(settings, found, why)

@@ -47,7 +47,7 @@ class Reconciliation(Part, frozen=True):
         Seconds, about("How often an exhausted node is tried again, so that an outage that ends frees it; 0 is never.")
     ] = 300
     max_concurrent_verifications: Annotated[Quantum, about("How many worker pods may run at a time.")] = 1000
-    workers: Annotated[Quantum, about("How many nodes the controller works on at a time.")] = 32
+    workers: Annotated[Quantum, about("How many nodes the controller works on at a time.")] = 64
 
     @property
     def first_backoff_seconds(self) -> float:

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kube_node_ready.kube import errors, wire
-from kube_node_ready.kube.client import JSON, SILENCE_SECONDS, Kube
+from kube_node_ready.kube.client import SILENCE_SECONDS, Kube
 from kube_node_ready.kube.errors import Gone, KubeError, Refused, Silent, Throttled
 from kube_node_ready.kube.wire import W
 
@@ -42,20 +42,13 @@ S = TypeVar("S")
 
 
 class Kind(Struct, Generic[W, T], frozen=True):
-    """Which objects, and what of them is kept: `wire` is what is decoded, `keep` makes the rest of it.
-
-    With `metadata_only` the server sends metadata and nothing else.
-    """
+    """Which objects, and what of them is kept: `wire` is what is decoded, `keep` makes the rest of it."""
 
     path: str
     wire: type[W]
     keep: Callable[[W], T]
     key: Callable[[W], str]
     params: Mapping[str, str] = {}
-    metadata_only: bool = False
-
-    def accept(self, what: str) -> str:
-        return f"{JSON};as={what};g=meta.k8s.io;v=v1" if self.metadata_only else JSON
 
 
 class _Life(Struct, frozen=True, gc=False):
@@ -177,10 +170,9 @@ class Cache(Generic[W, T]):
     async def _list(self) -> None:
         self._listed = set()
         more: dict[str, str] = {}
-        accept = self._kind.accept("PartialObjectMetadataList")
         while True:
             params = {**self._kind.params, **more, "limit": _PAGE}
-            answer = await self._kube.get(self._kind.path, accept=accept, **params)  # type: ignore[arg-type]
+            answer = await self._kube.get(self._kind.path, **params)  # type: ignore[arg-type]
             page = self._readable(wire.decode_page, answer)
             self.last_heard = time.monotonic()
             for item in page.items:
@@ -195,8 +187,7 @@ class Cache(Generic[W, T]):
         self._listed = set() if start is _STREAMED else None
         seconds = str(random.randint(*_WATCH_SECONDS))  # noqa: S311  so that not all watches end at once
         params = {**self._kind.params, **start, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
-        accept = self._kind.accept("PartialObjectMetadata")
-        watch = self._kube.stream(self._kind.path, silence=self._silence, accept=accept, **params)
+        watch = self._kube.stream(self._kind.path, silence=self._silence, **params)
         async with watch as lines:
             self.watches += 1
             async for line in lines:

@@ -5,7 +5,6 @@ but ends when it says nothing for too long. Why these requests are our own: docs
 """
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from enum import Enum
@@ -14,32 +13,22 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import quote, urlencode
 
-import aiohttp
 import msgspec
 from msgspec import Struct
-from yarl import URL
 
 from kube_node_ready import __version__
 from kube_node_ready.kube import errors
 from kube_node_ready.kube.access import Access, Login
 from kube_node_ready.kube.errors import KubeError, Silent, Unreachable
+from kube_node_ready.kube.http import Exchange, Pool
 from kube_node_ready.kube.limits import Limit
 
 JSON = "application/json"
 CALL_SECONDS = 30.0
 SILENCE_SECONDS = 150.0  # bookmarks come every minute
 _AGENT = f"kube-node-ready-controller/{__version__}"
-_CONNECTIONS = 64
-_CONNECT_SECONDS = 10.0
-_IDLE_SECONDS = 60.0
-# Together they notice within half a minute that a connection was cut without a word. Not every system has them all.
-_SOCKET_OPTIONS = {
-    "TCP_NODELAY": 1,
-    "TCP_KEEPIDLE": 15,
-    "TCP_KEEPINTVL": 5,
-    "TCP_KEEPCNT": 3,
-    "TCP_USER_TIMEOUT": 30_000,
-}
+# Compression costs both sides more than the network between them.
+_HEADERS = {"User-Agent": _AGENT, "Accept": JSON, "Accept-Encoding": "identity"}
 
 
 class PatchKind(Enum):
@@ -62,10 +51,8 @@ class _Request(Struct, frozen=True):
     method: str
     path: str
     params: dict[str, str]
-    accept: str = JSON
     body: bytes | None = None
     content: str = JSON
-    silence: float | None = None
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -75,42 +62,41 @@ def _nobody_counts(_: Call) -> None:
     return None
 
 
+def _everybody_may() -> None:
+    return None
+
+
 class Kube:
     """One API server: `async with Kube(access()) as kube: await kube.get("/api/v1/nodes")`.
 
     `within` bounds a call in seconds, once the limit has let it pass; `params` go into the query as they are.
+    `permit` is asked right before anything is written, and raises if it must not be.
     """
 
     def __init__(
-        self, access: Access, *, limit: Limit | None = None, observe: Callable[[Call], None] | None = None
+        self,
+        access: Access,
+        *,
+        limit: Limit | None = None,
+        observe: Callable[[Call], None] = _nobody_counts,
+        permit: Callable[[], None] = _everybody_may,
     ) -> None:
-        self._access = access
+        self._pool = Pool(access.server, access.tls, _HEADERS)
         self._limit = limit or Limit(qps=0)
-        self._observe = observe or _nobody_counts
+        self._observe = observe
+        self._permit = permit
         self._login = Login(access)
-        self._open: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._open = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                ssl=self._access.tls, limit=_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS, socket_factory=_socket
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            # Compression costs both sides more than the network between them.
-            headers={"User-Agent": _AGENT, "Accept-Encoding": "identity"},
-            auto_decompress=False,
-            trust_env=False,
-        )
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._session.close()
-        self._open = None
+        self._pool.close()
 
-    async def get(self, path: str, *, within: float = CALL_SECONDS, accept: str = JSON, **params: str) -> bytes:
-        return await self._call(_Request("get", "GET", path, params, accept), within)
+    async def get(self, path: str, *, within: float = CALL_SECONDS, **params: str) -> bytes:
+        return await self._call(_Request("get", "GET", path, params), within)
 
     async def create(self, path: str, body: bytes, *, within: float = CALL_SECONDS, **params: str) -> bytes:
         return await self._call(_Request("create", "POST", path, params, body=body), within)
@@ -140,26 +126,25 @@ class Kube:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, silence: float = SILENCE_SECONDS, accept: str = JSON, **params: str
+        self, path: str, *, silence: float = SILENCE_SECONDS, **params: str
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The lines of an answer that goes on: a watch. It is Silent when no byte comes for `silence` seconds."""
-        request = _Request("watch", "GET", path, params, accept, silence=silence)
+        request = _Request("watch", "GET", path, params)
         with _as_unreachable(request):
             async with asyncio.timeout(CALL_SECONDS):
                 answer = await self._answer(request)
-        async with answer, aclosing(_lines(answer.content, request)) as lines:
-            try:
-                yield lines
-            finally:
-                _hang_up(answer)
+        async with answer, aclosing(_lines(answer, request, silence)) as lines:
+            yield lines
 
     async def _call(self, request: _Request, within: float) -> bytes:
         await self._limit.take()
+        if request.method != "GET":
+            self._permit()
         with _as_unreachable(request):
             async with asyncio.timeout(within), await self._answer(request) as answer:
                 return await answer.read()
 
-    async def _answer(self, request: _Request) -> aiohttp.ClientResponse:
+    async def _answer(self, request: _Request) -> Exchange:
         """An answer that says yes, its body still unread."""
         started, status = _now(), 0
         try:
@@ -171,34 +156,23 @@ class Kube:
             self._observe(Call(request.verb, resource(request.path), status, _now() - started))
         return answer
 
-    async def _send_again_if_refused(self, request: _Request) -> aiohttp.ClientResponse:
+    async def _send_again_if_refused(self, request: _Request) -> Exchange:
         shown = await self._login.header()
         answer = await self._send(request, shown)
         if answer.status == HTTPStatus.UNAUTHORIZED and await self._login.renew(shown):
-            await answer.read()
+            async with answer:
+                await answer.read()
             answer = await self._send(request, await self._login.header())
         return answer
 
-    async def _send(self, request: _Request, shown: str | None) -> aiohttp.ClientResponse:
-        headers = {"Accept": request.accept}
+    async def _send(self, request: _Request, shown: str | None) -> Exchange:
+        headers = {}
         if shown is not None:
             headers["Authorization"] = shown
         if request.body is not None:
             headers["Content-Type"] = request.content
         query = f"?{urlencode(request.params, quote_via=quote)}" if request.params else ""
-        return await self._session.request(
-            request.method,
-            URL(f"{self._access.server}{request.path}{query}", encoded=True),
-            data=request.body,
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, sock_read=request.silence),
-            allow_redirects=False,
-        )
-
-    @property
-    def _session(self) -> aiohttp.ClientSession:
-        assert self._open is not None, "a Kube is used inside its `async with`"
-        return self._open
+        return await self._pool.send(request.method, f"{request.path}{query}", headers, request.body)
 
 
 def resource(path: str) -> str:
@@ -210,11 +184,11 @@ def resource(path: str) -> str:
     return "/".join(kind[::2])
 
 
-async def _lines(content: aiohttp.StreamReader, request: _Request) -> AsyncGenerator[bytes, None]:
+async def _lines(answer: Exchange, request: _Request, silence: float) -> AsyncGenerator[bytes, None]:
     """Whole lines only, of any length: what a cut connection left of its last line is nobody's."""
     begun: list[bytes] = []
-    with _as_unreachable(request):
-        async for chunk in content.iter_any():
+    with _as_unreachable(request, heard_before=True):
+        async for chunk in answer.chunks(silence):
             first, *more = chunk.split(b"\n")
             begun.append(first)
             if more:
@@ -224,40 +198,24 @@ async def _lines(content: aiohttp.StreamReader, request: _Request) -> AsyncGener
                 begun = [more[-1]]
 
 
-async def _no(answer: aiohttp.ClientResponse, request: _Request) -> KubeError:
+async def _no(answer: Exchange, request: _Request) -> KubeError:
     async with answer:
         body = await answer.read()
     json_patch = request.content == PatchKind.JSON.value
-    retry_after = answer.headers.get("Retry-After", "")
+    retry_after = answer.headers.get("retry-after", "")
     return errors.of_answer(answer.status, body, str(request), json_patch=json_patch, retry_after=retry_after)
 
 
-def _hang_up(answer: aiohttp.ClientResponse) -> None:
-    """At once: saying goodbye by TLS to a server that does not listen takes half a minute."""
-    if answer.connection is not None and answer.connection.transport is not None:
-        answer.connection.transport.abort()
-
-
 @contextmanager
-def _as_unreachable(request: _Request) -> Iterator[None]:
+def _as_unreachable(request: _Request, *, heard_before: bool = False) -> Iterator[None]:
     try:
         yield
-    except aiohttp.SocketTimeoutError as why:
-        raise Silent(0, "Silent", "nothing was heard for too long", str(request)) from why
     except TimeoutError as why:
+        if heard_before:
+            raise Silent(0, "Silent", "nothing was heard for too long", str(request)) from why
         raise Unreachable(0, "Unreachable", "no answer in time", str(request)) from why
-    except (aiohttp.ClientError, OSError) as why:
+    except OSError as why:
         raise Unreachable(0, "Unreachable", str(why) or type(why).__name__, str(request)) from why
-
-
-def _socket(found: aiohttp.AddrInfoType) -> socket.socket:
-    family, kind, protocol, _, _ = found
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _SOCKET_OPTIONS.items():
-        if (option := getattr(socket, name, None)) is not None:
-            made.setsockopt(socket.IPPROTO_TCP, option, value)
-    return made
 
 
 def _now() -> float:

@@ -139,7 +139,7 @@ class Lease:
         """Renew for as long as that works. Raises LeaseLost before anybody else may take the Lease for free."""
         renewed = True
         while (left := self.valid_for()) > 0:
-            pause = max(self._terms.retry, self._terms.renew / 3) if renewed else self._terms.retry
+            pause = max(self._terms.retry, self._terms.renew / 2) if renewed else self._terms.retry
             await asyncio.sleep(min(pause, left))
             if (left := self.valid_for()) > 0:
                 # Not all of what is left: a connection that hangs gets no second chance otherwise.

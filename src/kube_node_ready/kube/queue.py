@@ -71,6 +71,11 @@ class Queue:
         """Its next failure is its first."""
         self._failures.pop(key, None)
 
+    def clear(self) -> None:
+        """Nothing waits any more."""
+        self._due.clear()
+        self._heap.clear()
+
     async def get(self) -> str:
         """The key that has been due longest, as soon as there is one. It is in work until `done`."""
         while (key := self._take()) is None:

@@ -15,8 +15,8 @@ attempt is recorded on the Node before the next one starts, so every life of the
                 removing (or held)
 
 Effects are absolute and may be carried out twice. A passed worker is dropped only when all that follows from its
-verdict is written: the pod is the note that something is left to do. A failed one stays, for its logs, until the next
-begins.
+verdict is written: the pod is the note that something is left to do. So a node is released first, and that is told by
+a look of its own, which in a rush comes later. A failed worker stays, for its logs, until the next begins.
 """
 
 import zlib
@@ -24,6 +24,7 @@ from datetime import timedelta
 
 from kube_node_ready.verify import budget
 from kube_node_ready.verify.model import (
+    Adopt,
     Announce,
     Cause,
     Decision,
@@ -50,6 +51,8 @@ _JITTER = 0.1
 _LONGEST_REFUSAL = 500
 _FRESH = timedelta(minutes=1)
 """How recent a failure must be for a node to be removed on its account."""
+_LATEST_NEWS = timedelta(minutes=1)
+"""How long condition and Event of a released node may wait for other nodes' releases."""
 
 
 def decide(seen: Snapshot, policy: Policy) -> Decision:
@@ -70,7 +73,7 @@ def decide(seen: Snapshot, policy: Policy) -> Decision:
         return _judge(seen, worker, policy)
     if node.record.failures >= policy.max_failures:
         return _give_up(seen, policy)
-    if (wait := _backoff(node, policy) - _since_failure(seen)) > _NONE:
+    if (wait := _backoff(node, policy) - _since_verdict(seen)) > _NONE:
         return Decision(Phase.BACKING_OFF, _failed_so_far(node), _superfluous(seen), recheck=wait)
     return _start(seen)
 
@@ -78,11 +81,16 @@ def decide(seen: Snapshot, policy: Policy) -> Decision:
 def _at_rest(seen: Snapshot) -> Decision:
     """Nothing to prove. A worker still here may be the note that its verdict was not told to everyone."""
     node = seen.node
+    if node.labelled and not node.record.attempt:
+        known = Record(1, outcome=Outcome.PENDING, at=seen.now, since=seen.now, reason="labelled by someone else")
+        return Decision(Phase.IGNORED, "someone else verified it", (Adopt(node, known, seen.version), *_drop_all(seen)))
     if not (node.labelled and node.record.outcome is Outcome.PASSED):
         return Decision(Phase.IGNORED, "it is not gated", _drop_all(seen))
-    untold = any(worker.attempt == node.record.attempt for worker in seen.workers)
-    telling = _tell(node, node.record) if untold else ()
-    return Decision(Phase.VERIFIED, "it is verified", (*telling, *_drop_all(seen)))
+    if not any(worker.attempt == node.record.attempt for worker in seen.workers):
+        return Decision(Phase.VERIFIED, "it is verified", _drop_all(seen))
+    if seen.rush and (wait := _LATEST_NEWS - _since_verdict(seen)) > _NONE:
+        return Decision(Phase.VERIFIED, "it is verified, which is told after the rush", recheck=wait)
+    return Decision(Phase.VERIFIED, "it is verified", (*_tell(node, node.record), *_drop_all(seen)))
 
 
 def _proof_stands(node: Node) -> bool:
@@ -160,8 +168,7 @@ def _pass(seen: Snapshot, worker: Worker) -> Decision:
         seconds=_seconds(seen, worker),
         checks=checks,
     )
-    effects: tuple[Effect, ...] = (Release(seen.node, record), *_tell(seen.node, record), *_drop_all(seen))
-    return Decision(Phase.VERIFIED, f"attempt {worker.attempt} passed", effects, verdict=worker)
+    return Decision(Phase.VERIFIED, f"attempt {worker.attempt} passed", (Release(seen.node, record),), verdict=worker)
 
 
 def _tell(node: Node, record: Record) -> tuple[Effect, ...]:
@@ -238,7 +245,7 @@ def _seconds(seen: Snapshot, worker: Worker) -> float:
     return round((seen.now - worker.created).total_seconds(), 3) if worker.created else 0
 
 
-def _since_failure(seen: Snapshot) -> timedelta:
+def _since_verdict(seen: Snapshot) -> timedelta:
     """For ever ago, if the record does not say, or says nonsense: waiting for a date in the future could take years."""
     at = seen.node.record.at
     return seen.now - at if at and at <= seen.now else _AGES
@@ -272,7 +279,7 @@ def _be_patient(seen: Snapshot, policy: Policy, phase: Phase, reason: str, news:
     effects = (*news, *_superfluous(seen))
     if policy.slow_retry is None:
         return Decision(phase, reason, effects, policy.resync if phase is Phase.HELD else None)
-    if (wait := policy.slow_retry - _since_failure(seen)) > _NONE:
+    if (wait := policy.slow_retry - _since_verdict(seen)) > _NONE:
         return Decision(phase, reason, effects, min(wait, policy.resync) if phase is Phase.HELD else wait)
     return _start(seen)
 
@@ -284,12 +291,12 @@ def _remove(seen: Snapshot, policy: Policy) -> Decision:
         blocked = Announce(node, "RemovalBlocked", held, record.attempt, warning=True)
         return _be_patient(seen, policy, Phase.HELD, held, (blocked,))
     looked_again = record.blamed > policy.max_failures
-    if looked_again and _since_failure(seen) < _FRESH:
+    if looked_again and _since_verdict(seen) < _FRESH:
         remove = RemoveNode(node, record.reason, seen.fleet.ledger)
         return Decision(Phase.REMOVING, record.reason, (remove,), policy.resync)
     # One more look right before: what failed a while ago may have healed. If that did not lead to removal, then slowly.
     spacing = (policy.slow_retry or removal.window) if looked_again else _backoff(node, policy)
-    if (wait := spacing - _since_failure(seen)) > _NONE:
+    if (wait := spacing - _since_verdict(seen)) > _NONE:
         why = f"to be checked once more before removal: {record.reason}"
         return Decision(Phase.EXHAUSTED, why, _superfluous(seen), wait)
     return _start(seen)

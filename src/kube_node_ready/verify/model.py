@@ -78,6 +78,8 @@ class Node(Struct, frozen=True):
     """False while Karpenter has yet to finish with it; what is changed before that, Karpenter changes back."""
     pool: str = ""
     claim: str = ""
+    """The uid of the NodeClaim that owns it, and below its name."""
+    claim_name: str = ""
     boot: str = ""
     removal_paused: bool = False
     has_labels: bool = True
@@ -152,6 +154,8 @@ class Snapshot(Struct, frozen=True):
     fleet: Fleet = Fleet()
     version: str = ""
     """The node's resourceVersion: a record is written only over what was seen."""
+    rush: bool = False
+    """Whether so many verifications run that whatever can wait should not be in their way."""
 
 
 class Gate(Struct, frozen=True):
@@ -222,6 +226,14 @@ class WriteRecord(Struct, frozen=True):
     version: str = ""
 
 
+class Adopt(Struct, frozen=True):
+    """Note on a node that bears our label, and none of our records, that it does: if the label goes, that is a wish."""
+
+    node: Node
+    record: Record
+    version: str
+
+
 class Announce(Struct, frozen=True):
     """An Event on the Node. The same node, reason and attempt make the same Event, however often it is written."""
 
@@ -245,7 +257,7 @@ class RemoveNode(Struct, frozen=True):
     ledger: Ledger
 
 
-Effect = StartWorker | Release | WriteRecord | Announce | DropWorker | RemoveNode
+Effect = StartWorker | Release | WriteRecord | Adopt | Announce | DropWorker | RemoveNode
 
 
 class Decision(Struct, frozen=True):

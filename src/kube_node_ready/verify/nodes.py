@@ -25,6 +25,7 @@ def read_node(wire: objects.Node, policy: Policy) -> Node:
     metadata = wire.metadata
     labels = metadata.labels or {}
     annotations = metadata.annotations or {}
+    claim = next((owner for owner in metadata.owner_references if _is_claim(owner)), None)
     return Node(
         name=metadata.name,
         uid=metadata.uid,
@@ -34,7 +35,8 @@ def read_node(wire: objects.Node, policy: Policy) -> Node:
         deleting=metadata.deletion_timestamp is not None,
         registered=_registered(wire, labels),
         pool=next((labels[name] for name in _POOL_LABELS if name in labels), ""),
-        claim=next((owner.name for owner in metadata.owner_references if owner.kind == "NodeClaim"), ""),
+        claim=claim.uid if claim else "",
+        claim_name=claim.name if claim else "",
         boot=wire.status.node_info.boot_id,
         removal_paused=is_paused(annotations),
         has_labels=metadata.labels is not UNSET,
@@ -45,6 +47,10 @@ def read_node(wire: objects.Node, policy: Policy) -> Node:
 def is_paused(annotations: Mapping[str, str]) -> bool:
     """Whoever sets the annotation means it, unless it says false."""
     return annotations.get(PAUSE_ANNOTATION, "false").lower() != "false"
+
+
+def _is_claim(owner: objects.OwnerReference) -> bool:
+    return owner.kind == "NodeClaim" and owner.api_version.startswith("karpenter.sh/")
 
 
 def _registered(wire: objects.Node, labels: Mapping[str, str]) -> bool:

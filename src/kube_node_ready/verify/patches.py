@@ -58,6 +58,11 @@ def status(node: Node, record: Record, policy: Policy, version: str = "") -> dic
     return {"metadata": metadata, "status": {"conditions": [condition]}}
 
 
+def adoption(node: Node, record: Record, version: str) -> dict[str, Any]:
+    """A merge patch that puts the record on the node as it was seen, and nothing else."""
+    return {"metadata": {"uid": node.uid, "resourceVersion": version, "annotations": {ANNOTATION: encode(record)}}}
+
+
 def encode(record: Record) -> str:
     return msgspec.json.encode(record).decode()
 

@@ -1,0 +1,281 @@
+"""HTTP/1.1, as far as an API server asks for it: kept connections, one exchange at a time on each, endless answers.
+
+Parsing is llhttp's (httptools). Why not a larger client: docs/decisions/0003-requests-of-our-own.md.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping
+from types import TracebackType
+from typing import Self, cast
+from urllib.parse import urlsplit
+
+import httptools
+
+_CONNECT_SECONDS = 10.0
+_IDLE_SECONDS = 60.0  # the API server closes after 90
+_MOST_BUFFERED = 1 << 20
+# Together they notice within half a minute that a connection was cut without a word. Not every system has them all.
+_SOCKET_OPTIONS = {
+    "TCP_NODELAY": 1,
+    "TCP_KEEPIDLE": 15,
+    "TCP_KEEPINTVL": 5,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": 30_000,
+}
+
+
+class Broken(OSError):  # noqa: N818  as in errors.py
+    """The connection ended before the answer did, or what came is no HTTP."""
+
+
+class Exchange:
+    """A request and its answer: `await head()`, then `read()` or `chunks()`; `async with` gives the connection back."""
+
+    def __init__(self, pool: "Pool", connection: "_Connection") -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self._pool = pool
+        self._connection = connection
+        self._parser = httptools.HttpResponseParser(self)
+        self._body: deque[bytes] = deque()
+        self._buffered = 0
+        self._wanted_whole = False
+        self._complete = False
+        self._keep_alive = False
+        self._failure: Broken | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def head(self) -> None:
+        """Until the status and the headers are here."""
+        while not self.status:
+            await self._more()
+
+    async def read(self) -> bytes:
+        self._wanted_whole = True
+        self._connection.resume()
+        while not self._complete:
+            await self._more()
+        return b"".join(self._body)
+
+    async def chunks(self, silence: float) -> AsyncGenerator[bytes, None]:
+        """As they come. A TimeoutError when none does for so many seconds."""
+        while True:
+            while self._body:
+                yield self._body.popleft()
+            self._buffered = 0
+            self._connection.resume()
+            if self._complete:
+                return
+            async with asyncio.timeout(silence):
+                await self._more()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Whoever stops in the middle of an answer has no use for the rest of the connection."""
+        self._connection.exchange = None
+        self._pool.give_back(self._connection, reusable=self._complete and self._keep_alive)
+
+    async def _more(self) -> None:
+        if self._failure:
+            raise self._failure
+        self._waiter = asyncio.get_running_loop().create_future()
+        await self._waiter
+
+    def _wake(self) -> None:
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def feed(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as why:
+            self.fail(f"the answer is no HTTP: {why}")
+        self._wake()
+
+    def fail(self, why: str) -> None:
+        if not self._complete:
+            self._failure = self._failure or Broken(why)
+        self._wake()
+
+    # What the parser calls.
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+        self._buffered += len(body)
+        if self._buffered > _MOST_BUFFERED and not self._wanted_whole:
+            self._connection.pause()
+
+    def on_message_complete(self) -> None:
+        self._keep_alive = self._parser.should_keep_alive()  # it forgets
+        self._complete = True
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.exchange: Exchange | None = None
+        self.lost = False
+        self.idle_since = 0.0
+        self._paused = False
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self.exchange:
+            self.exchange.feed(data)
+        else:  # nobody asked
+            self.abort()
+
+    def connection_lost(self, why: Exception | None) -> None:
+        self.lost = True
+        if self.exchange:
+            self.exchange.fail(str(why) if why else "the server closed the connection")
+
+    def write(self, data: bytes) -> None:
+        assert self._transport
+        self._transport.write(data)
+
+    def pause(self) -> None:
+        if self._transport and not self._paused and not self.lost:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._transport and self._paused and not self.lost:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def abort(self) -> None:
+        """At once: saying goodbye by TLS to a server that does not listen takes half a minute."""
+        self.lost = True
+        if self._transport:
+            self._transport.abort()
+
+
+class Pool:
+    """Connections to one server, as many as there are exchanges at a time. Those that idle are used again."""
+
+    def __init__(self, server: str, tls: ssl.SSLContext | None, headers: Mapping[str, str]) -> None:
+        url = urlsplit(server)
+        secure = url.scheme == "https"
+        self._host = url.hostname or ""
+        self._port = url.port or (443 if secure else 80)
+        self._tls = tls if secure else None
+        self._path = url.path.rstrip("/")
+        self._common = "".join(f"{name}: {value}\r\n" for name, value in {"Host": url.netloc, **headers}.items())
+        self._idle: deque[_Connection] = deque()
+        self._all: set[_Connection] = set()
+
+    async def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Exchange:
+        """A request on its way; its answer's head is here."""
+        request = self._encoded(method, target, headers, body)
+        while kept := self._take_idle():
+            try:
+                return await self._exchange(kept, request)
+            except Broken:
+                # The server may have closed it while our request was on its way. Only a look can be asked twice.
+                if method != "GET":
+                    raise
+        return await self._exchange(await self._connect(), request)
+
+    def give_back(self, connection: _Connection, *, reusable: bool) -> None:
+        now = asyncio.get_running_loop().time()
+        if reusable and not connection.lost:
+            connection.idle_since = now
+            self._idle.append(connection)
+        else:
+            self._drop(connection)
+        while self._idle and self._idle[0].idle_since < now - _IDLE_SECONDS:
+            self._drop(self._idle.popleft())
+
+    def close(self) -> None:
+        for connection in list(self._all):
+            self._drop(connection)
+        self._idle.clear()
+
+    def _encoded(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        length = f"Content-Length: {len(body)}\r\n" if body is not None else ""
+        head = f"{method} {self._path}{target} HTTP/1.1\r\n{self._common}{lines}{length}\r\n"
+        return head.encode("latin-1") + (body or b"")
+
+    async def _exchange(self, connection: _Connection, request: bytes) -> Exchange:
+        exchange = connection.exchange = Exchange(self, connection)
+        try:
+            connection.write(request)
+            await exchange.head()
+        except BaseException:
+            exchange.end()
+            raise
+        return exchange
+
+    def _take_idle(self) -> _Connection | None:
+        """The one used last: after a burst, the others grow too old and go."""
+        oldest = asyncio.get_running_loop().time() - _IDLE_SECONDS
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.lost and connection.idle_since >= oldest:
+                return connection
+            self._drop(connection)
+        return None
+
+    async def _connect(self) -> _Connection:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            made = await self._connected_socket(loop)
+            try:
+                _, connection = await loop.create_connection(
+                    _Connection, sock=made, ssl=self._tls, server_hostname=self._host if self._tls else None
+                )
+            except BaseException:
+                made.close()
+                raise
+        self._all.add(connection)
+        return connection
+
+    async def _connected_socket(self, loop: asyncio.AbstractEventLoop) -> socket.socket:
+        failure: OSError | None = None
+        for found in await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM):
+            made = _socket(found[0], found[1], found[2])
+            try:
+                await loop.sock_connect(made, found[4])
+            except OSError as why:
+                failure = why
+                made.close()
+            except BaseException:
+                made.close()
+                raise
+            else:
+                return made
+        raise failure or OSError(f"{self._host} has no address")
+
+    def _drop(self, connection: _Connection) -> None:
+        self._all.discard(connection)
+        connection.abort()
+
+
+def _socket(family: int, kind: int, protocol: int) -> socket.socket:
+    made = socket.socket(family, kind, protocol)
+    made.setblocking(False)  # noqa: FBT003  so it is called
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _SOCKET_OPTIONS.items():
+        if (option := getattr(socket, name, None)) is not None:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
