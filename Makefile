@@ -7,6 +7,7 @@ SHELL := /bin/bash
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 INSTALLED := .venv/.installed
+CLUSTERS := 3# that tests/cluster uses at a time: its tests wait more than they work
 
 .PHONY: help setup run stop test lint fmt types unit property cluster e2e karpenter bench chart image pins clean
 
@@ -46,7 +47,7 @@ property: $(INSTALLED) ## tests of what must hold for every input
 	$(PYTEST) tests/property
 
 cluster: setup ## tests against a real control plane with simulated nodes
-	$(PYTEST) tests/cluster
+	$(PYTEST) --numprocesses=$(CLUSTERS) --dist=loadfile tests/cluster
 
 e2e: setup ## tests on real nodes
 	$(PYTEST) tests/e2e

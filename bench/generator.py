@@ -19,11 +19,18 @@ import lab
 from bench import floor, journal
 from bench.api import STRATEGIC_PATCH, Api, Credentials, Watch
 from bench.journal import Journal, Moment
+from kube_node_ready.checks.model import CHECKS
+from kube_node_ready.verify import patches
+from kube_node_ready.verify.model import Outcome, Record
+from kube_node_ready.verify.report import CheckResult
 from lab import fake_stages
 from lab.fake_node import node_object
 from lab.progress import say
 
 PREFIX = "bench"
+_CHECKS = tuple(CheckResult(name, ok=True, ms=12, target="10.96.0.1:443") for name in CHECKS)
+_PROOF = Record(1, outcome=Outcome.PASSED, at=dt.datetime.now(dt.UTC), since=dt.datetime.now(dt.UTC), checks=_CHECKS)
+"""What the controller leaves on a node it has verified."""
 HEARTBEAT_SECONDS = 300
 _SECONDS_BETWEEN_LINES = 5.0
 _STALLED_SECONDS = 120.0
@@ -147,6 +154,7 @@ def bodies(orders: Orders) -> dict[str, bytes]:
 def node_body(orders: Orders, name: str) -> bytes:
     if orders.role == "idle":
         node = node_object(name, orders.kubernetes, [], {journal.VERIFIED: "true"}).to_dict()
+        node["metadata"]["annotations"][patches.ANNOTATION] = patches.encode(_PROOF)
     else:
         gate = lab.Taint(journal.GATE_KEY, journal.GATE_EFFECT, journal.GATE_VALUE)
         node = node_object(name, orders.kubernetes, [gate], {}).to_dict()

@@ -67,11 +67,13 @@ class Listener:
 class Copy:
     """A cache of the namespace's ConfigMaps of ours, its listener, and a good connection to write them by."""
 
-    def __init__(self, kube: Kube, namespace: str, *, by: Kube | None = None, silence: float = 150) -> None:
+    def __init__(
+        self, kube: Kube, namespace: str, *, by: Kube | None = None, silence: float = 150, metadata_only: bool = False
+    ) -> None:
         self.kube = by or kube
         self.path = maps(namespace)
         self.heard = Listener()
-        kind = Kind(self.path, Map, number, name, OURS)
+        kind = Kind(self.path, Map, number, name, OURS, metadata_only)
         self.cache = Cache(kube, kind, self.heard.changed, self.heard.complaints.append, silence=silence)
 
     async def write(self, called: str, n: object, ours: str = "yes") -> bytes:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kube_node_ready import ledger, telling, watched
+from kube_node_ready.attention import Attention
 from kube_node_ready.effects import RemovalImpossible
 from kube_node_ready.gather import View
 from kube_node_ready.karpenter import LookUpFailed
@@ -57,7 +58,11 @@ class Controller:
         self._policy = policy
         self._scope = scope
         self._metrics = metrics
-        self._nodes = Cache(kube, watched.nodes(policy, scope), self._node_changed, self._watch_failed)
+        self._attention = Attention(lambda: self._view.waits_for_others)
+        self._nodes = Cache(
+            kube, watched.nodes(policy, scope), self._node_changed, self._watch_failed, nap=self._attention.nap
+        )
+        self._newcomers = Cache(kube, watched.newcomers(policy, scope), self._newcomer, self._watch_failed)
         self._pods = Cache(kube, watched.workers(scope), self._worker_changed, self._watch_failed)
         self._book = Cache(kube, watched.removals(scope), self._ledger_changed, self._watch_failed)
         self._view = View(policy, self._nodes.objects, scope.slots, self._nodes.version)
@@ -97,7 +102,8 @@ class Controller:
 
     @property
     def _caches(self) -> tuple[Cache[Any, Any], ...]:
-        return (self._nodes, self._pods, self._book) if self._policy.removal else (self._nodes, self._pods)
+        always = (self._nodes, self._newcomers, self._pods)
+        return (*always, self._book) if self._policy.removal else always
 
     def not_synced(self) -> str | None:
         return None if all(cache.synced for cache in self._caches) else "the caches are not filled yet"
@@ -175,6 +181,7 @@ class Controller:
             raise
         except LostRace as why:  # someone else changed the node: look again, decide again
             self._metrics.lost_races.inc()
+            self._attention.ring()
             if self._queue.retry(name) >= _MANY_RACES:
                 self._complain(str(why))
         except KubeError as why:
@@ -207,7 +214,8 @@ class Controller:
             if self._policy.removal and LEDGER not in self._book.objects:
                 await self._open_ledger(writer)
             for name in list(self._view.unfinished()):
-                self._queue.add(name)
+                if not (self.phases.get(name) is Phase.VERIFIED and name in self._queue):  # its news will have a turn
+                    self._queue.add(name)
             for stray in list(self._view.strays()):
                 await self._drop(stray, writer)
             await asyncio.sleep(self._policy.resync.total_seconds())
@@ -234,7 +242,13 @@ class Controller:
             self._untold[name] = None
         telling.decided(before, seen, decision)
 
+    def _newcomer(self, _: str, __: str | None, after: str | None) -> None:
+        if after:
+            self._attention.ring()
+
     def _node_changed(self, name: str, before: Node | None, after: Node | None) -> None:
+        if any(node and self._policy.guards(node) for node in (before, after)):
+            self._attention.ring()
         self._view.node_changed(before, after)
         telling.noticed(before, after, self._policy)
         self._queue.add(name)

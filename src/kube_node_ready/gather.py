@@ -29,6 +29,7 @@ class View:
         self._slots = slots
         self._managed: Counter[str] = Counter()
         self._failing = 0
+        self._unregistered = 0
         self._names: dict[str, str] = {}
         self._workers: defaultdict[str, dict[str, Worker]] = defaultdict(dict)
         self._active: set[str] = set()
@@ -51,6 +52,11 @@ class View:
     @property
     def rush(self) -> bool:
         return len(self._active) > _RUSH
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether a worker runs, or Karpenter has yet to register a node."""
+        return bool(self._active or self._unregistered)
 
     def unfinished(self) -> Iterator[str]:
         """Every node that has something to prove, or a worker that should not be there, or is not known yet."""
@@ -119,6 +125,8 @@ class View:
         guarded = self._policy.guards(node)
         if guarded or node.labelled:
             self._managed[node.pool] += by
+        if guarded and not node.registered:
+            self._unregistered += by
         if guarded and node.record.outcome is Outcome.FAILED:
             self._failing += by
 

@@ -15,6 +15,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from kube_node_ready import __version__
+from kube_node_ready.checks.model import CHECKS
 from kube_node_ready.kube.client import Call
 from kube_node_ready.verify import budget
 from kube_node_ready.verify.model import (
@@ -41,7 +42,6 @@ from kube_node_ready.verify.report import CheckResult
 
 _PREFIX = "kube_node_ready"
 _CONTROLLER = f"{_PREFIX}_controller"
-_CHECKS = ("dns", "api", "network", "services", "payload", "clock")
 _KUBERNETES_CHECKS = {"api": "api", "services": "service_discovery"}
 _CHECK_SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30)
 _RECONCILE_SECONDS = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30)
@@ -149,7 +149,7 @@ class Metrics:
             self._checked(check)
 
     def _checked(self, check: CheckResult) -> None:
-        name = check.name if check.name in _CHECKS else _ANY_OTHER
+        name = check.name if check.name in CHECKS else _ANY_OTHER
         status, seconds = "success" if check.ok else "failed", check.ms / 1000
         self.check_seconds.labels(name).observe(seconds)
         if not check.ok:
@@ -171,9 +171,9 @@ class Metrics:
         self.attempts = self._counter("verification_attempts", "The same, under its older name", status=statuses)
         self.retries = self._counter("verification_retries", "Failures on record, each followed by another attempt")
         self.exhausted = self._counter("verification_exhausted", "Nodes that failed maxRetries times in a row")
-        self.check_failures = self._counter("check_failures", "Targets that failed, by check", check=_CHECKS)
+        self.check_failures = self._counter("check_failures", "Targets that failed, by check", check=CHECKS)
         self.check_seconds = self._histogram(
-            "check_duration_seconds", "Time a check took on the node", _CHECK_SECONDS, check=_CHECKS
+            "check_duration_seconds", "Time a check took on the node", _CHECK_SECONDS, check=CHECKS
         )
         took, targets = "Time they took", (*sorted(self._known_targets), _ANY_OTHER)
         self.dns_checks = self._counter("dns_check", "Names asked for", domain=targets, status=statuses)

@@ -30,6 +30,12 @@ def nodes(policy: Policy, scope: Scope) -> Kind[objects.Node, Node]:
     return Kind("/api/v1/nodes", objects.Node, lambda wire: read_node(wire, policy), _name, params)
 
 
+def newcomers(policy: Policy, scope: Scope) -> Kind[objects.Node, str]:
+    """Nodes without our label: which ones there are, and nothing more."""
+    selector = ",".join(filter(None, (f"{policy.label}!={policy.label_value}", scope.node_selector)))
+    return Kind("/api/v1/nodes", objects.Node, _uid, _name, {"labelSelector": selector}, metadata_only=True)
+
+
 def workers(scope: Scope) -> Kind[objects.Pod, Worker | None]:
     path = f"/api/v1/namespaces/{scope.namespace}/pods"
     return Kind(path, objects.Pod, read_worker, _name, {"labelSelector": SELECTOR})
@@ -38,6 +44,10 @@ def workers(scope: Scope) -> Kind[objects.Pod, Worker | None]:
 def removals(scope: Scope) -> Kind[objects.ConfigMap, Ledger]:
     path = scope.ledger_path.rpartition("/")[0]
     return Kind(path, objects.ConfigMap, ledger.read, _name, {"fieldSelector": f"metadata.name={LEDGER}"})
+
+
+def _uid(wire: objects.Node) -> str:
+    return wire.metadata.uid
 
 
 def _name(wire: objects.Node | objects.Pod | objects.ConfigMap) -> str:

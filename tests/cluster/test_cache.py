@@ -8,7 +8,7 @@ import pytest
 
 import lab
 from kube_node_ready.kube.access import Access, access
-from kube_node_ready.kube.client import PatchKind
+from kube_node_ready.kube.client import Kube, PatchKind
 from tests.cached_maps import Copy, play, running, write_at_random
 
 
@@ -78,6 +78,19 @@ def test_events_that_change_nothing_we_keep_are_not_told(admin: Access, namespac
         assert copy.heard.changes == [("a", None, 1), ("b", None, 1)]
 
     play(admin, namespace, scenario)
+
+
+def test_only_metadata_comes_when_only_metadata_is_wanted(admin: Access, namespace: str) -> None:
+    async def main() -> None:
+        async with Kube(admin) as kube:
+            copy = Copy(kube, namespace, metadata_only=True)
+            await copy.write("a", 7)
+            async with running(copy):
+                await copy.has({"a": 0})
+                await copy.write("b", 7)
+                await copy.has({"a": 0, "b": 0})
+
+    asyncio.run(main())
 
 
 def test_an_object_that_cannot_be_read_costs_nobody_else_anything(admin: Access, namespace: str) -> None:

@@ -235,6 +235,17 @@ def test_probes_are_answered_during_a_burst(site: Site, tmp_path: Path) -> None:
         assert {event.reason for name in names for event in site.events(name)} == {"Verified"}
 
 
+def test_a_gate_that_comes_back_in_a_fleet_at_rest_is_seen(site: Site, tmp_path: Path) -> None:
+    """When the watch of nodes is read only now and then."""
+    (name,) = site.join().names
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+        site.until("released", lambda: site.released(name))
+        time.sleep(35)
+        site.kubectl("taint", "node", name, f"{site.gate.key}=back:{site.gate.effect}")
+        site.until("it is told", lambda: "GateRemoved" in {event.reason for event in site.events(name)})
+        assert not site.policy.gated(site.node(name))
+
+
 def test_a_worker_whose_node_left_our_sight_is_not_left_behind(site: Site, tmp_path: Path) -> None:
     (name,) = site.join(verdict=lab.fails()).names
     once = site.config(reconciliation={"maxRetries": 1, "intervalSeconds": 1})

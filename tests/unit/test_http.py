@@ -143,6 +143,24 @@ async def test_an_answer_that_goes_silent_is_a_timeout() -> None:
             await anext(parts)
 
 
+async def test_what_comes_during_a_nap_is_not_taken_until_it_ends() -> None:
+    pieces = [b"1\r\n%c\r\n" % letter for letter in b"bcd"]
+    awake = asyncio.Event()
+
+    async def sleep() -> None:
+        await awake.wait()
+
+    naps = iter([None, sleep()])
+    speaks = saying(CHUNKED + b"1\r\na\r\n", *pieces, b"0\r\n\r\n")
+    async with speaking(speaks) as (_, pool), await pool.send("GET", "/", {}, None) as answer:
+        parts = answer.chunks(5, lambda: next(naps, None))
+        heard = [await anext(parts)]
+        asyncio.get_running_loop().call_later(0.1, awake.set)
+        heard += [part async for part in parts]
+        assert awake.is_set()
+        assert b"".join(heard) == b"abcd"
+
+
 def closing_when_idle(server: Server) -> Speaks:
     """Answers once, then closes as soon as it hears more."""
 

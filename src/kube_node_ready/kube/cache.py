@@ -15,7 +15,7 @@ as of the last event heard: nothing that old can be put here, and what was put h
 import asyncio
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Generic, NoReturn, TypeVar
 
@@ -23,8 +23,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kube_node_ready.kube import errors, wire
-from kube_node_ready.kube.client import SILENCE_SECONDS, Kube
+from kube_node_ready.kube.client import JSON, SILENCE_SECONDS, Kube
 from kube_node_ready.kube.errors import Gone, KubeError, Refused, Silent, Throttled
+from kube_node_ready.kube.http import Nap
 from kube_node_ready.kube.wire import W
 
 _PAGE = "500"
@@ -42,13 +43,20 @@ S = TypeVar("S")
 
 
 class Kind(Struct, Generic[W, T], frozen=True):
-    """Which objects, and what of them is kept: `wire` is what is decoded, `keep` makes the rest of it."""
+    """Which objects, and what of them is kept: `wire` is what is decoded, `keep` makes the rest of it.
+
+    With `metadata_only` the server sends metadata and nothing else.
+    """
 
     path: str
     wire: type[W]
     keep: Callable[[W], T]
     key: Callable[[W], str]
     params: Mapping[str, str] = {}
+    metadata_only: bool = False
+
+    def accept(self, what: str) -> str:
+        return f"{JSON};as={what};g=meta.k8s.io;v=v1" if self.metadata_only else JSON
 
 
 class _Life(Struct, frozen=True, gc=False):
@@ -75,7 +83,7 @@ class Cache(Generic[W, T]):
 
     `changed(key, before, after)` is called on the spot for every change of what is kept, and for every new object of an
     old name; None is for what is not there. `complain` gets a sentence for the log. A watch may say nothing for as many
-    seconds as `silence`.
+    seconds as `silence`. `nap` is asked whenever all of a watch was read: how long to let the rest of it wait.
     """
 
     def __init__(
@@ -86,6 +94,7 @@ class Cache(Generic[W, T]):
         complain: Callable[[str], None] = _ignore,
         *,
         silence: float = SILENCE_SECONDS,
+        nap: Nap | None = None,
     ) -> None:
         self.objects: dict[str, T] = {}
         self.lists = 0
@@ -96,6 +105,7 @@ class Cache(Generic[W, T]):
         self._changed = changed
         self._complain = complain
         self._silence = silence
+        self._nap = nap
         self._complaint = ""
         self._lives: dict[str, _Life] = {}
         self._unconfirmed: dict[str, int] = {}
@@ -170,9 +180,10 @@ class Cache(Generic[W, T]):
     async def _list(self) -> None:
         self._listed = set()
         more: dict[str, str] = {}
+        accept = self._kind.accept("PartialObjectMetadataList")
         while True:
             params = {**self._kind.params, **more, "limit": _PAGE}
-            answer = await self._kube.get(self._kind.path, **params)  # type: ignore[arg-type]
+            answer = await self._kube.get(self._kind.path, accept=accept, **params)  # type: ignore[arg-type]
             page = self._readable(wire.decode_page, answer)
             self.last_heard = time.monotonic()
             for item in page.items:
@@ -187,11 +198,15 @@ class Cache(Generic[W, T]):
         self._listed = set() if start is _STREAMED else None
         seconds = str(random.randint(*_WATCH_SECONDS))  # noqa: S311  so that not all watches end at once
         params = {**self._kind.params, **start, "watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
-        watch = self._kube.stream(self._kind.path, silence=self._silence, **params)
+        accept = self._kind.accept("PartialObjectMetadata")
+        watch = self._kube.stream(self._kind.path, silence=self._silence, nap=self._rest, accept=accept, **params)
         async with watch as lines:
             self.watches += 1
             async for line in lines:
                 self._hear(line)
+
+    def _rest(self) -> Awaitable[None] | None:
+        return self._nap() if self._nap and self._listed is None else None
 
     def _hear(self, line: bytes) -> None:
         self.last_heard = time.monotonic()

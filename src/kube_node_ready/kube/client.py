@@ -20,7 +20,7 @@ from kube_node_ready import __version__
 from kube_node_ready.kube import errors
 from kube_node_ready.kube.access import Access, Login
 from kube_node_ready.kube.errors import KubeError, Silent, Unreachable
-from kube_node_ready.kube.http import Exchange, Pool
+from kube_node_ready.kube.http import Exchange, Nap, Pool
 from kube_node_ready.kube.limits import Limit
 
 JSON = "application/json"
@@ -28,7 +28,7 @@ CALL_SECONDS = 30.0
 SILENCE_SECONDS = 150.0  # bookmarks come every minute
 _AGENT = f"kube-node-ready-controller/{__version__}"
 # Compression costs both sides more than the network between them.
-_HEADERS = {"User-Agent": _AGENT, "Accept": JSON, "Accept-Encoding": "identity"}
+_HEADERS = {"User-Agent": _AGENT, "Accept-Encoding": "identity"}
 
 
 class PatchKind(Enum):
@@ -51,6 +51,7 @@ class _Request(Struct, frozen=True):
     method: str
     path: str
     params: dict[str, str]
+    accept: str = JSON
     body: bytes | None = None
     content: str = JSON
 
@@ -95,8 +96,8 @@ class Kube:
     ) -> None:
         self._pool.close()
 
-    async def get(self, path: str, *, within: float = CALL_SECONDS, **params: str) -> bytes:
-        return await self._call(_Request("get", "GET", path, params), within)
+    async def get(self, path: str, *, within: float = CALL_SECONDS, accept: str = JSON, **params: str) -> bytes:
+        return await self._call(_Request("get", "GET", path, params, accept), within)
 
     async def create(self, path: str, body: bytes, *, within: float = CALL_SECONDS, **params: str) -> bytes:
         return await self._call(_Request("create", "POST", path, params, body=body), within)
@@ -126,14 +127,20 @@ class Kube:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, silence: float = SILENCE_SECONDS, **params: str
+        self,
+        path: str,
+        *,
+        silence: float = SILENCE_SECONDS,
+        nap: Nap | None = None,
+        accept: str = JSON,
+        **params: str,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The lines of an answer that goes on: a watch. It is Silent when no byte comes for `silence` seconds."""
-        request = _Request("watch", "GET", path, params)
+        request = _Request("watch", "GET", path, params, accept)
         with _as_unreachable(request):
             async with asyncio.timeout(CALL_SECONDS):
                 answer = await self._answer(request)
-        async with answer, aclosing(_lines(answer, request, silence)) as lines:
+        async with answer, aclosing(_lines(answer.chunks(silence, nap), request)) as lines:
             yield lines
 
     async def _call(self, request: _Request, within: float) -> bytes:
@@ -166,7 +173,7 @@ class Kube:
         return answer
 
     async def _send(self, request: _Request, shown: str | None) -> Exchange:
-        headers = {}
+        headers = {"Accept": request.accept}
         if shown is not None:
             headers["Authorization"] = shown
         if request.body is not None:
@@ -184,11 +191,11 @@ def resource(path: str) -> str:
     return "/".join(kind[::2])
 
 
-async def _lines(answer: Exchange, request: _Request, silence: float) -> AsyncGenerator[bytes, None]:
+async def _lines(chunks: AsyncIterator[bytes], request: _Request) -> AsyncGenerator[bytes, None]:
     """Whole lines only, of any length: what a cut connection left of its last line is nobody's."""
     begun: list[bytes] = []
     with _as_unreachable(request, heard_before=True):
-        async for chunk in answer.chunks(silence):
+        async for chunk in chunks:
             first, *more = chunk.split(b"\n")
             begun.append(first)
             if more:

@@ -7,7 +7,7 @@ import asyncio
 import socket
 import ssl
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Self, cast
 from urllib.parse import urlsplit
@@ -29,6 +29,10 @@ _SOCKET_OPTIONS = {
 
 class Broken(OSError):  # noqa: N818  as in errors.py
     """The connection ended before the answer did, or what came is no HTTP."""
+
+
+Nap = Callable[[], Awaitable[None] | None]
+"""Asked when all was read: how long not to read on; None for not at all."""
 
 
 class Exchange:
@@ -60,15 +64,21 @@ class Exchange:
             await self._more()
         return b"".join(self._body)
 
-    async def chunks(self, silence: float) -> AsyncGenerator[bytes, None]:
-        """As they come. A TimeoutError when none does for so many seconds."""
+    async def chunks(self, silence: float, nap: Nap | None = None) -> AsyncGenerator[bytes, None]:
+        """As they come. A TimeoutError when none does for so many seconds.
+
+        What comes during a nap waits in the kernel: it costs one wake-up, however much it is.
+        """
         while True:
             while self._body:
                 yield self._body.popleft()
             self._buffered = 0
-            self._connection.resume()
             if self._complete:
                 return
+            if nap and (rest := nap()):
+                self._connection.pause()
+                await rest
+            self._connection.resume()
             async with asyncio.timeout(silence):
                 await self._more()
 

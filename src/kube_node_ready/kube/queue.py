@@ -41,6 +41,10 @@ class Queue:
         """Keys waiting, due or not."""
         return len(self._due)
 
+    def __contains__(self, key: str) -> bool:
+        """Whether it waits, due or not."""
+        return key in self._due
+
     @property
     def depth(self) -> int:
         """Keys that are due and wait for somebody to take them. Any thread may ask."""
