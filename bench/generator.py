@@ -47,6 +47,7 @@ class Orders(Struct, frozen=True):
     credentials: Credentials
     kubelets: bool = True
     """Whether something plays the nodes' kubelets. If not, they are born Ready."""
+    prefix: str = PREFIX
 
 
 class Result(Struct, frozen=True):
@@ -72,7 +73,8 @@ class Generator:
         nodes, pods = msgspec.json.Decoder(journal.Node), msgspec.json.Decoder(journal.Pod)
 
         def see_node(raw: Raw) -> None:
-            self.seen.see_node(nodes.decode(raw), time.time())
+            if (node := nodes.decode(raw)).metadata.name in self._nodes:
+                self.seen.see_node(node, time.time())
 
         def see_pod(raw: Raw) -> None:
             self.seen.see_pod(pods.decode(raw), time.time())
@@ -148,7 +150,7 @@ def progress(seen: Journal) -> str:
 
 def bodies(orders: Orders) -> dict[str, bytes]:
     """Every node's JSON by its name, made before the clock runs."""
-    return {name: node_body(orders, name) for name in (f"{PREFIX}-{number}" for number in range(orders.nodes))}
+    return {name: node_body(orders, name) for name in (f"{orders.prefix}-{number}" for number in range(orders.nodes))}
 
 
 def node_body(orders: Orders, name: str) -> bytes:

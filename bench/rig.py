@@ -34,7 +34,7 @@ class Generator:
     """The generator's process, as seen from here."""
 
     def __init__(self, plane: lab.Plane, orders: Orders, alive: Callable[[], None]) -> None:
-        self._answers = plane.run.folder / "generator.jsonl"
+        self._answers = plane.run.folder / f"generator-{orders.prefix}.jsonl"
         self._alive = alive
         self._heard = 0
         command = [sys.executable, "-m", "bench.generator", msgspec.json.encode(orders).decode()]
@@ -81,7 +81,9 @@ class Generator:
 class Controller(Process):
     """The operator's process, and where it shows its own figures."""
 
-    metrics_url = ""
+    def __init__(self, argv: list[str], log: Path, environment: dict[str, str], metrics: int) -> None:
+        super().__init__("the controller", argv, log, environment)
+        self.metrics_url = f"http://127.0.0.1:{metrics}/metrics"
 
     def queue_waits(self) -> list[tuple[float, int]]:
         """How many looks at a node waited for their turn at most so many seconds: by its own histogram."""
@@ -110,8 +112,7 @@ class Bench:
         # mark too: it loses its Lease.
         del environment[remains.MARK]
         argv = [*self.command, "--config", str(config)]
-        process = Controller("the controller", argv, self.plane.run.folder / "controller.log", environment)
-        process.metrics_url = f"http://127.0.0.1:{metrics}/metrics"
+        process = Controller(argv, self.plane.run.folder / "controller.log", environment, metrics)
         process.start()
         try:
             ready = f"http://127.0.0.1:{health}/readyz"
@@ -123,13 +124,22 @@ class Bench:
 
     @contextlib.contextmanager
     def generator(
-        self, role: str, *, kubelets: bool = True, alive: Callable[[], None] | None = None
+        self,
+        role: str,
+        *,
+        kubelets: bool = True,
+        alive: Callable[[], None] | None = None,
+        crowd: int | None = None,
     ) -> Iterator[Generator]:
-        """The generator, prepared: nothing has been asked of the plane yet but what it watches."""
+        """The generator, prepared: nothing has been asked of the plane yet but what it watches.
+
+        With `crowd`, of so many nodes that are none of the scenario's own.
+        """
         pair = self.plane.authority.sign("generator", "bench:generator", groups=["system:masters"])
         files = (self.plane.authority.certificate, pair.certificate, pair.key)
         who = Credentials(self.plane.url, *map(str, files))
-        values = {"role": role, "nodes": self.nodes, "namespace": NAMESPACE, "kubernetes": self.plane.version}
+        values = {"role": role, "nodes": crowd or self.nodes, "namespace": NAMESPACE, "kubernetes": self.plane.version}
+        values["prefix"] = "crowd" if crowd else PREFIX
         orders = msgspec.convert({**values, "credentials": who, "kubelets": kubelets}, Orders)
 
         def check() -> None:

@@ -11,6 +11,8 @@ from contextlib import suppress
 
 _ATTENTIVE_SECONDS = 30.0
 _NAP_SECONDS = 10.0
+_CATCH_UP_SECONDS = 0.25
+"""Enough to read what came meanwhile, ten thousand nodes' heartbeats included."""
 
 
 class Attention:
@@ -37,3 +39,4 @@ class Attention:
         with suppress(TimeoutError):
             async with asyncio.timeout(_NAP_SECONDS):
                 await self._rung.wait()
+        self._until = max(self._until, asyncio.get_running_loop().time() + _CATCH_UP_SECONDS)

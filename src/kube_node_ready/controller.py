@@ -46,6 +46,7 @@ from kube_node_ready.watched import LEDGER, Scope
 _COMPLAINT_SECONDS = 10
 _MANY_RACES = 5
 _BETWEEN_NEWS_SECONDS = 0.04
+"""Three writes each, so that most of `qps` is left for releases."""
 
 
 class Applies(Protocol):
@@ -211,12 +212,12 @@ class Controller:
     async def _resync(self, writer: Applies) -> None:
         """Look at everything unfinished now and then, whatever was missed."""
         while True:
-            if self._policy.removal and LEDGER not in self._book.objects:
-                await self._open_ledger(writer)
             for name in list(self._view.unfinished()):
                 if not (self.phases.get(name) is Phase.VERIFIED and name in self._queue):  # its news will have a turn
                     self._queue.add(name)
-            for stray in list(self._view.strays()):
+            if self._policy.removal and LEDGER not in self._book.objects:
+                await self._open_ledger(writer)
+            for stray in list(self._view.strays(_now())):
                 await self._drop(stray, writer)
             await asyncio.sleep(self._policy.resync.total_seconds())
 
@@ -256,6 +257,7 @@ class Controller:
     def _worker_changed(self, _: str, before: Worker | None, after: Worker | None) -> None:
         if name := self._view.worker_changed(before, after):
             self._queue.add(name)
+            self._attention.ring()
         if after is None or after.finished:
             self._give_slots()
             self._tell_after_the_rush()

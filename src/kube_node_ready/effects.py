@@ -142,9 +142,9 @@ class Writer:
         """Look first, then write it down, then do it: whatever kills us in between, the budget is never overspent."""
         node = effect.node
         claim = await karpenter.find_claim(self._kube, node)
-        if self._setup.removal_dry_run:
-            raise RemovalImpossible(f"dry run: would remove {f'NodeClaim {claim.name}' if claim else 'the Node'}")
         what = f"NodeClaim {claim.name}" if claim else "the Node"
+        if self._setup.removal_dry_run:
+            raise RemovalImpossible(f"dry run: would remove {what}")
         try:
             await self._book(effect)
             await self._delete(node, claim)

@@ -3,11 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from kube_node_ready import ledger
 from kube_node_ready.verify.model import Fleet, Node, Outcome, Policy, Snapshot, Worker
 
+_STRAY_AGE = timedelta(hours=1)
 _RUSH = 32
 """So many verifications at a time make a rush."""
 
@@ -55,8 +56,10 @@ class View:
 
     @property
     def waits_for_others(self) -> bool:
-        """Whether a worker runs, or Karpenter has yet to register a node."""
-        return bool(self._active or self._unregistered)
+        """Whether a worker runs, Karpenter has yet to register a node, or one may be removed, which must not go by old
+        news.
+        """
+        return bool(self._active or self._unregistered or (self._policy.removal and self._failing))
 
     def unfinished(self) -> Iterator[str]:
         """Every node that has something to prove, or a worker that should not be there, or is not known yet."""
@@ -65,9 +68,15 @@ class View:
             if unknown or node.uid in self._workers or self._policy.guards(node):
                 yield name
 
-    def strays(self) -> Iterator[Worker]:
-        """Workers that came to their end after their node had left our sight, say by losing a label we select by."""
-        return (worker for worker in self.workers() if worker.finished and worker.node_uid not in self._names)
+    def strays(self, now: datetime) -> Iterator[Worker]:
+        """Workers of nodes that left our sight, say by losing a label we select by.
+
+        Not before they are old: they may be another controller's, which selects other nodes.
+        """
+        for worker in self.workers():
+            unseen = worker.finished and worker.node_uid not in self._names
+            if unseen and worker.created and now - worker.created > _STRAY_AGE:
+                yield worker
 
     def workers(self) -> Iterator[Worker]:
         for workers in list(self._workers.values()):

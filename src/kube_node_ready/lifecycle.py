@@ -56,7 +56,7 @@ async def run(config: Config) -> int:
             controller = Controller(kube, policy, scope, metrics)
             metrics.describe(controller, per_node=config.metrics.per_node)
             health.not_ready = lambda: controller.not_synced() or election.not_ready()
-            writer = _writer(config, controller, kube, election)
+            writer = _writer(config, scope, controller, kube, election)
             async with _running(controller.watch(), _beat(health)) as beside:
                 return await _lead(controller, writer, election, beside)
 
@@ -186,14 +186,14 @@ def _served(config: Config, health: Health, metrics: Metrics) -> Iterator[None]:
             server.stop()
 
 
-def _writer(config: Config, controller: Controller, kube: Kube, election: Election) -> Applies:
+def _writer(config: Config, scope: Scope, controller: Controller, kube: Kube, election: Election) -> Applies:
     if config.dry_run:
         return DryRun(controller)
     policy, template = settings.policy(config), settings.template(config)
     setup = Setup(
         now=_now,
         identity=election.identity,
-        ledger_path=Scope(config.worker.namespace).ledger_path,
+        ledger_path=scope.ledger_path,
         removal_dry_run=config.node_management.removal.dry_run,
     )
     return Writer(kube, controller, policy, template, setup)

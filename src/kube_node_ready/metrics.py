@@ -99,7 +99,7 @@ class Metrics:
         self.reconciliations.labels(decision.phase.value).inc()
         if before is decision.phase or not (decision.verdict or decision.phase is Phase.FAILED):
             return
-        (record,) = (effect.record for effect in decision.effects if isinstance(effect, WriteRecord))
+        (record,) = (effect.record for effect in decision.effects if isinstance(effect, Release | WriteRecord))
         self._verdict(record, decision.verdict)
 
     def done(self, effect: Effect) -> None:

@@ -15,8 +15,8 @@ class Scope(msgspec.Struct, frozen=True):
     """Where to look, and how much to do at a time."""
 
     namespace: str
-    slots: int = 200
-    reconciles: int = 32
+    slots: int
+    reconciles: int
     node_selector: str = ""
 
     @property

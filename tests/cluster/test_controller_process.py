@@ -246,17 +246,6 @@ def test_a_gate_that_comes_back_in_a_fleet_at_rest_is_seen(site: Site, tmp_path:
         assert not site.policy.gated(site.node(name))
 
 
-def test_a_worker_whose_node_left_our_sight_is_not_left_behind(site: Site, tmp_path: Path) -> None:
-    (name,) = site.join(verdict=lab.fails()).names
-    once = site.config(reconciliation={"maxRetries": 1, "intervalSeconds": 1})
-    with operating(tmp_path, site.plane.kubeconfig(), once):
-        site.until("it failed", lambda: site.node(name).record.failures == 1)
-        assert site.workers(), "its logs are of use"
-        site.kubectl("label", "node", name, "site=elsewhere", "--overwrite")
-        site.until("the worker is gone", lambda: not site.workers())
-    site.kubectl("delete", "node", name)
-
-
 def test_a_dry_run_decides_and_writes_nothing(site: Site, tmp_path: Path) -> None:
     (good,), (bad,) = site.join().names, site.join(verdict=lab.fails(), group="bad").names
     config = site.config(nodeManagement={"deleteFailedNodes": True}, leaderElection={"enabled": True}) | {

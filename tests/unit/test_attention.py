@@ -14,7 +14,9 @@ def test_at_rest_one_nap_follows_another() -> None:
             nap = attention.nap()
             assert nap
             await nap
-        assert now() - begun == 30
+            assert attention.nap() is None, "what came meanwhile is read first"
+            await asyncio.sleep(0.25)
+        assert now() - begun == 30.75
 
     virtual_time.run(main())
 

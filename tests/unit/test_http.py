@@ -1,69 +1,17 @@
 """HTTP/1.1 against servers that answer as servers do: in pieces, too soon, never, or not in HTTP at all."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
+from pathlib import Path
 
 import pytest
 
 from kube_node_ready.kube.http import Broken, Pool
+from tests.http_servers import HELLO, Server, Speaks, on_both_loops, saying, speaking
 
-pytestmark = pytest.mark.asyncio
-Speaks = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+EVENTS = 200
+EVENT = b"x" * 65_536
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-
-class Server:
-    """Speaks as it is told on every connection, and counts them."""
-
-    def __init__(self, speaks: "Callable[[Server], Speaks]") -> None:
-        self.connections = 0
-        self.heads: list[str] = []
-        self._speaks = speaks(self)
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        try:
-            await self._speaks(reader, writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    async def hear(self, reader: asyncio.StreamReader) -> str:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        self.heads.append(head)
-        return head
-
-
-@asynccontextmanager
-async def speaking(speaks: Callable[[Server], Speaks], path: str = "") -> AsyncIterator[tuple[Server, Pool]]:
-    server = Server(speaks)
-    async with await asyncio.start_server(server.serve, "127.0.0.1", 0) as listening:
-        port = listening.sockets[0].getsockname()[1]
-        pool = Pool(f"http://127.0.0.1:{port}{path}", None, {"Accept": "x"})
-        try:
-            yield server, pool
-        finally:
-            pool.close()
-
-
-def saying(*pieces: bytes) -> Callable[[Server], Speaks]:
-    """The same to every request, piece by piece."""
-
-    def speaks(server: Server) -> Speaks:
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            while True:
-                await server.hear(reader)
-                for piece in pieces:
-                    writer.write(piece)
-                    await writer.drain()
-                    await asyncio.sleep(0)
-
-        return answer
-
-    return speaks
 
 
 async def ask(pool: Pool, method: str = "GET", body: bytes | None = None) -> bytes:
@@ -71,6 +19,7 @@ async def ask(pool: Pool, method: str = "GET", body: bytes | None = None) -> byt
         return await answer.read()
 
 
+@on_both_loops
 async def test_a_connection_serves_one_request_after_another() -> None:
     async with speaking(saying(HELLO), path="/base/") as (server, pool):
         assert [await ask(pool) for _ in range(3)] == [b"hello"] * 3
@@ -80,6 +29,7 @@ async def test_a_connection_serves_one_request_after_another() -> None:
         assert server.heads[0] == f"GET /base/a?b=c {common}\r\n"
 
 
+@on_both_loops
 async def test_requests_at_the_same_time_have_connections_of_their_own() -> None:
     async with speaking(saying(HELLO)) as (server, pool):
         assert await asyncio.gather(*(ask(pool) for _ in range(5))) == [b"hello"] * 5
@@ -88,6 +38,7 @@ async def test_requests_at_the_same_time_have_connections_of_their_own() -> None
         assert server.connections == 5, "and they are used again"
 
 
+@on_both_loops
 async def test_a_body_says_its_length() -> None:
     async with speaking(saying(HELLO)) as (server, pool):
         await ask(pool, "POST", b"")
@@ -95,6 +46,7 @@ async def test_a_body_says_its_length() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+@on_both_loops
 async def test_an_answer_may_come_in_any_pieces(size: int) -> None:
     whole = CHUNKED + b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
@@ -104,6 +56,7 @@ async def test_an_answer_may_come_in_any_pieces(size: int) -> None:
         assert server.connections == 1
 
 
+@on_both_loops
 async def test_a_large_answer_is_read_whole() -> None:
     size = 5 << 20
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n".encode()
@@ -111,54 +64,150 @@ async def test_a_large_answer_is_read_whole() -> None:
         assert len(await ask(pool)) == size
 
 
-async def test_who_reads_slowly_stops_the_server_and_loses_nothing() -> None:
-    count, chunk = 200, b"x" * 65_536
-    sent = 0
+class Flood:
+    """A server that sends as fast as it is read."""
 
-    def speaks(server: Server) -> Speaks:
+    def __init__(self) -> None:
+        self.sent = 0
+
+    def speaks(self, server: Server) -> Speaks:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            nonlocal sent
             await server.hear(reader)
             writer.write(CHUNKED)
-            for _ in range(count):
-                writer.write(b"10000\r\n" + chunk + b"\r\n")
+            for _ in range(EVENTS):
+                writer.write(b"10000\r\n" + EVENT + b"\r\n")
                 await writer.drain()
-                sent += 1
+                self.sent += 1
             writer.write(b"0\r\n\r\n")
+            await server.hear(reader)  # the next one, on the same connection
+            writer.write(HELLO)
+
+        return answer
+
+    async def until_it_waits(self) -> None:
+        before = -1
+        while before < self.sent:
+            before = self.sent
+            await asyncio.sleep(0.1)
+        assert self.sent < EVENTS, "the server waits"
+
+
+@pytest.fixture(params=["tcp", "tls"])
+def tls(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    return tmp_path if request.param == "tls" else None
+
+
+@on_both_loops
+async def test_who_reads_slowly_stops_the_server_and_loses_nothing(tls: Path | None) -> None:
+    flood = Flood()
+    async with speaking(flood.speaks, tls=tls) as (server, pool):
+        async with await pool.send("GET", "/", {}, None) as answer:
+            await flood.until_it_waits()
+            assert sum([len(part) async for part in answer.chunks(5)]) == EVENTS * len(EVENT)
+        assert await ask(pool, "POST", b"{}") == b"hello", "whatever was paused is read again"
+        assert server.connections == 1
+
+
+@on_both_loops
+async def test_what_comes_during_a_nap_waits_until_it_ends(tls: Path | None) -> None:
+    flood, asleep = Flood(), asyncio.Event()
+    naps = 0
+
+    async def sleep() -> None:
+        asleep.set()
+        await flood.until_it_waits()
+
+    def nap() -> Awaitable[None] | None:
+        nonlocal naps
+        naps += 1
+        return sleep() if naps == 1 else None
+
+    async with speaking(flood.speaks, tls=tls) as (_, pool), await pool.send("GET", "/", {}, None) as answer:
+        assert sum([len(part) async for part in answer.chunks(5, nap)]) == EVENTS * len(EVENT)
+        assert asleep.is_set()
+
+
+@on_both_loops
+async def test_a_broken_answer_is_no_reason_for_a_nap() -> None:
+    def speaks(server: Server) -> Speaks:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await server.hear(reader)
+            writer.write(CHUNKED + b"1\r\na\r\n")
 
         return answer
 
     async with speaking(speaks) as (_, pool), await pool.send("GET", "/", {}, None) as answer:
-        for _ in range(20):
-            await asyncio.sleep(0.02)
-        assert sent < count, "the server waits"
-        assert sum([len(part) async for part in answer.chunks(5)]) == count * len(chunk)
+        await asyncio.sleep(0.1)
+        with pytest.raises(Broken):
+            [part async for part in answer.chunks(5, lambda: asyncio.sleep(60))]
 
 
+@on_both_loops
+async def test_an_interim_answer_is_not_the_answer() -> None:
+    async with speaking(saying(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + HELLO)) as (server, pool):
+        assert [await ask(pool), await ask(pool)] == [b"hello", b"hello"]
+        assert server.connections == 1
+
+
+@on_both_loops
+async def test_more_than_was_asked_for_is_not_the_next_answer() -> None:
+    async with speaking(saying(HELLO + HELLO)) as (server, pool):
+        assert [await ask(pool), await ask(pool)] == [b"hello", b"hello"]
+        assert server.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "body", "connections"),
+    [
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b"", 1),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello", b"hello", 2),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000 + b"\r\nContent-Length: 5\r\n\r\nhello", b"hello", 1),
+    ],
+    ids=["no content", "closing", "a long header"],
+)
+@on_both_loops
+async def test_a_connection_is_kept_or_not_as_the_answer_says(answer: bytes, body: bytes, connections: int) -> None:
+    async with speaking(saying(answer)) as (server, pool):
+        assert [await ask(pool), await ask(pool)] == [body, body]
+        assert server.connections == connections
+
+
+@on_both_loops
+async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
+    """As the error pages of some load balancers do."""
+
+    def speaks(server: Server) -> Speaks:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await server.hear(reader)
+            writer.write(b"HTTP/1.0 503 Service Unavailable\r\nConnection: close\r\n\r\nno server is up")
+
+        return answer
+
+    async with speaking(speaks) as (_, pool), await pool.send("GET", "/", {}, None) as answer:
+        assert answer.status == 503
+        assert await answer.read() == b"no server is up"
+
+
+@on_both_loops
+async def test_nothing_is_sent_without_permission() -> None:
+    def permit() -> None:
+        raise PermissionError
+
+    async with speaking(saying(HELLO)) as (server, pool):
+        await ask(pool)
+        with pytest.raises(PermissionError):
+            await pool.send("POST", "/", {}, b"{}", permit)
+        assert len(server.heads) == 1
+        assert not pool._all
+
+
+@on_both_loops
 async def test_an_answer_that_goes_silent_is_a_timeout() -> None:
     async with speaking(saying(CHUNKED + b"1\r\na\r\n")) as (_, pool), await pool.send("GET", "/", {}, None) as answer:
         parts = answer.chunks(0.05)
         assert await anext(parts) == b"a"
         with pytest.raises(TimeoutError):
             await anext(parts)
-
-
-async def test_what_comes_during_a_nap_is_not_taken_until_it_ends() -> None:
-    pieces = [b"1\r\n%c\r\n" % letter for letter in b"bcd"]
-    awake = asyncio.Event()
-
-    async def sleep() -> None:
-        await awake.wait()
-
-    naps = iter([None, sleep()])
-    speaks = saying(CHUNKED + b"1\r\na\r\n", *pieces, b"0\r\n\r\n")
-    async with speaking(speaks) as (_, pool), await pool.send("GET", "/", {}, None) as answer:
-        parts = answer.chunks(5, lambda: next(naps, None))
-        heard = [await anext(parts)]
-        asyncio.get_running_loop().call_later(0.1, awake.set)
-        heard += [part async for part in parts]
-        assert awake.is_set()
-        assert b"".join(heard) == b"abcd"
 
 
 def closing_when_idle(server: Server) -> Speaks:
@@ -172,12 +221,14 @@ def closing_when_idle(server: Server) -> Speaks:
     return answer
 
 
+@on_both_loops
 async def test_a_look_is_repeated_when_a_kept_connection_turns_out_closed() -> None:
     async with speaking(closing_when_idle) as (server, pool):
         assert [await ask(pool) for _ in range(3)] == [b"hello"] * 3
         assert server.connections == 3
 
 
+@on_both_loops
 async def test_a_write_is_not_repeated_on_its_own() -> None:
     async with speaking(closing_when_idle) as (_, pool):
         await ask(pool)
@@ -185,6 +236,7 @@ async def test_a_write_is_not_repeated_on_its_own() -> None:
             await ask(pool, "POST", b"{}")
 
 
+@on_both_loops
 async def test_an_answer_cut_short_is_broken() -> None:
     def speaks(server: Server) -> Speaks:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -198,12 +250,14 @@ async def test_an_answer_cut_short_is_broken() -> None:
             await ask(pool)
 
 
+@on_both_loops
 async def test_what_is_no_http_is_broken() -> None:
     async with speaking(saying(b"SSH-2.0-OpenSSH_9.2\r\n")) as (_, pool):
         with pytest.raises(Broken, match="the answer is no HTTP"):
             await ask(pool)
 
 
+@on_both_loops
 async def test_who_leaves_in_the_middle_leaves_no_connection_behind() -> None:
     async with speaking(saying(CHUNKED + b"1\r\na\r\n")) as (server, pool):
         for _ in range(2):

@@ -129,9 +129,12 @@ def test_the_budget_is_shown_for_each_pool() -> None:
     assert shown['kube_node_ready_removal_budget_used{pool=""}'] == 0
 
 
-def test_a_verdict_counts_once_however_often_its_effects_lose_a_race() -> None:
+@pytest.mark.parametrize(
+    ("verdict", "phase", "status"), [("fails", Phase.FAILED, "failed"), ("passes", Phase.VERIFIED, "success")]
+)
+def test_a_verdict_counts_once_however_often_its_effects_lose_a_race(verdict: str, phase: Phase, status: str) -> None:
     cluster, metrics = Cluster(), Metrics(POLICY)
-    cluster.join("a", verdict="fails")
+    cluster.join("a", verdict=verdict)
     before = None
     cluster.step("a")
     cluster.pass_time(cluster.policy.first_backoff)
@@ -139,9 +142,9 @@ def test_a_verdict_counts_once_however_often_its_effects_lose_a_race() -> None:
         decision = cluster.decide("a")
         metrics.decided(before, decision)
         before = decision.phase
-    assert before is Phase.FAILED
-    assert page(metrics)['kube_node_ready_verifications_total{status="failed"}'] == 1
-    assert page(metrics)['kube_node_ready_controller_reconciliation_total{result="failed"}'] == 3
+    assert before is phase
+    assert page(metrics)[f'kube_node_ready_verifications_total{{status="{status}"}}'] == 1
+    assert page(metrics)[f'kube_node_ready_controller_reconciliation_total{{result="{phase}"}}'] == 3
 
 
 def test_effects_count_when_they_were_carried_out() -> None:

@@ -42,14 +42,15 @@ def default() -> Path | None:
     return next((Path(place) for place in places.split(os.pathsep) if place and Path(place).is_file()), None)
 
 
-def load(path: Path) -> Access:
+def load(path: Path, *, credentials: bool = True) -> Access:
+    """Without `credentials`, no plugin is asked for a token, and none is shown."""
     parts = _parts(path)
     server = str(parts.cluster.get("server", ""))
     url = settings.url(server)
     if not url or url.scheme != "https":
         raise NoAccessError(f"{path}: server is {server!r}, and must be an https:// URL")
     name = str(parts.cluster.get("tls-server-name") or "")
-    return Access(url.host, url.port, _context(parts), _token(parts), url.path.rstrip("/"), name)
+    return Access(url.host, url.port, _context(parts), _token(parts) if credentials else "", url.path.rstrip("/"), name)
 
 
 def _parts(path: Path) -> _Parts:
@@ -116,9 +117,11 @@ def _token(parts: _Parts) -> str:
 def _token_of(plugin: Section, path: Path) -> str:
     """What a credential plugin prints, such as the one of a cloud's command line."""
     version, command = str(plugin.get("apiVersion", "")), str(plugin.get("command", ""))
+    if os.sep in command:
+        command = str(path.parent / command)
     words, variables = _list(plugin, "args"), _list(plugin, "env")
     asked = {"kind": "ExecCredential", "apiVersion": version, "spec": {"interactive": False}}
-    added = {str(one.get("name")): str(one.get("value")) for one in variables if isinstance(one, dict)}
+    added = {str(one.get("name")): str(one.get("value") or "") for one in variables if isinstance(one, dict)}
     environ = {**os.environ, "KUBERNETES_EXEC_INFO": json.dumps(asked), **added}
     where = f"{path}: the credential plugin {command}"
     try:
@@ -130,7 +133,7 @@ def _token_of(plugin: Section, path: Path) -> str:
             timeout=_PLUGIN_SECONDS,
             check=True,
         )
-        return str(json.loads(done.stdout)["status"]["token"])
+        token = json.loads(done.stdout)["status"]["token"]
     except OSError as why:
         raise NoAccessError(f"{where} cannot be run: {why.strerror}") from why
     except subprocess.TimeoutExpired as why:
@@ -140,6 +143,9 @@ def _token_of(plugin: Section, path: Path) -> str:
         raise NoAccessError(f"{where} ended with {why.returncode}: {last or 'it gave no reason'}") from why
     except (ValueError, KeyError, TypeError) as why:
         raise NoAccessError(f"{where} answered with no token; only plugins that give one work") from why
+    if not token or not isinstance(token, str):
+        raise NoAccessError(f"{where} answered with no token; only plugins that give one work")
+    return token
 
 
 def _list(section: Section, key: str) -> list[object]:

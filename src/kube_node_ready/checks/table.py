@@ -48,7 +48,7 @@ def check(
 ) -> int:
     """0 unless a check failed; what is skipped has not failed."""
     limits = Limits(settings.check_timeout_seconds, settings.timeout_seconds)
-    jobs = _jobs(settings, path)
+    jobs = _jobs(settings, path, credentials=not dry_run)
     results = Runner(limits, Observer()).run(plan.only_told(jobs) if dry_run else jobs)
     if output == "json":
         stream.write(report.encode(os.environ.get("NODE_NAME") or os.uname().nodename, results).decode() + "\n")
@@ -57,12 +57,12 @@ def check(
     return 0 if all(result.ok for result in results) else 1
 
 
-def _jobs(settings: Settings, path: Path | None) -> tuple[Job, ...]:
+def _jobs(settings: Settings, path: Path | None, *, credentials: bool) -> tuple[Job, ...]:
     """The kubeconfig that is asked for, else the pod's own ServiceAccount, else the usual kubeconfig, else nothing."""
     if path is None and "KUBERNETES_SERVICE_HOST" in os.environ:
         return plan.in_pod(settings, access.in_pod(os.environ))
     try:
-        found, why = _access(path)
+        found, why = _access(path, credentials=credentials)
     except NoAccessError as unusable:
         if path:  # whoever names a kubeconfig wants it used
             raise
@@ -70,11 +70,11 @@ def _jobs(settings: Settings, path: Path | None) -> tuple[Job, ...]:
     return plan.on_this_machine(settings, found, why)
 
 
-def _access(path: Path | None) -> tuple[Access | None, str]:
+def _access(path: Path | None, *, credentials: bool) -> tuple[Access | None, str]:
     place = path or kubeconfig.default()
     if place is None:
         return None, "needs a cluster, and there is neither a ServiceAccount nor a kubeconfig"
-    return kubeconfig.load(place), ""
+    return kubeconfig.load(place, credentials=credentials), ""
 
 
 def lines(results: Sequence[Result], *, colour: bool) -> list[str]:

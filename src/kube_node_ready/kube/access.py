@@ -8,6 +8,7 @@ import asyncio
 import json
 import ssl
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
@@ -57,6 +58,7 @@ def access(kubeconfig: Path | None = None) -> Access:
 def _access(config: KubeConfig) -> Access:
     chosen = config.get()
     assert chosen is not None, "without a default, lightkube raises"
+    _check_server(chosen.cluster.server)
     user = _user(chosen)
     _check_files(chosen, user)
     tls = verify_cluster(chosen.cluster, user, chosen.abs_file, trust_env=False)
@@ -67,6 +69,16 @@ def _access(config: KubeConfig) -> Access:
         auth=user_auth(user),
         token_in_file=user.token_file is not None,
     )
+
+
+def _check_server(server: str) -> None:
+    try:
+        url = urlsplit(server)
+        usable = url.scheme in ("https", "http") and url.hostname and (url.port is None or url.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"server is {server!r}, and must be a URL such as https://10.0.0.1:6443")
 
 
 def _check_files(chosen: SingleConfig, user: User) -> None:

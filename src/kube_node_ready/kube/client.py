@@ -145,8 +145,6 @@ class Kube:
 
     async def _call(self, request: _Request, within: float) -> bytes:
         await self._limit.take()
-        if request.method != "GET":
-            self._permit()
         with _as_unreachable(request):
             async with asyncio.timeout(within), await self._answer(request) as answer:
                 return await answer.read()
@@ -166,11 +164,18 @@ class Kube:
     async def _send_again_if_refused(self, request: _Request) -> Exchange:
         shown = await self._login.header()
         answer = await self._send(request, shown)
-        if answer.status == HTTPStatus.UNAUTHORIZED and await self._login.renew(shown):
-            async with answer:
-                await answer.read()
-            answer = await self._send(request, await self._login.header())
-        return answer
+        if answer.status != HTTPStatus.UNAUTHORIZED:
+            return answer
+        try:
+            renewed = await self._login.renew(shown)
+        except BaseException:
+            answer.end()
+            raise
+        if not renewed:
+            return answer
+        async with answer:
+            await answer.read()
+        return await self._send(request, await self._login.header())
 
     async def _send(self, request: _Request, shown: str | None) -> Exchange:
         headers = {"Accept": request.accept}
@@ -179,7 +184,8 @@ class Kube:
         if request.body is not None:
             headers["Content-Type"] = request.content
         query = f"?{urlencode(request.params, quote_via=quote)}" if request.params else ""
-        return await self._pool.send(request.method, f"{request.path}{query}", headers, request.body)
+        permit = self._permit if request.body is not None else None
+        return await self._pool.send(request.method, f"{request.path}{query}", headers, request.body, permit)
 
 
 def resource(path: str) -> str:

@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from http import HTTPStatus
 from types import TracebackType
 from typing import Self, cast
 from urllib.parse import urlsplit
@@ -67,7 +68,7 @@ class Exchange:
     async def chunks(self, silence: float, nap: Nap | None = None) -> AsyncGenerator[bytes, None]:
         """As they come. A TimeoutError when none does for so many seconds.
 
-        What comes during a nap waits in the kernel: it costs one wake-up, however much it is.
+        What comes during a nap waits in buffers, and is handed over at once when it ends.
         """
         while True:
             while self._body:
@@ -75,7 +76,7 @@ class Exchange:
             self._buffered = 0
             if self._complete:
                 return
-            if nap and (rest := nap()):
+            if nap and not self._failure and (rest := nap()):
                 self._connection.pause()
                 await rest
             self._connection.resume()
@@ -93,7 +94,11 @@ class Exchange:
     def end(self) -> None:
         """Whoever stops in the middle of an answer has no use for the rest of the connection."""
         self._connection.exchange = None
+        self._connection.resume()
         self._pool.give_back(self._connection, reusable=self._complete and self._keep_alive)
+        # The parser refers to us, and we to it: the body would wait for the garbage collector.
+        del self._parser
+        self._body.clear()
 
     async def _more(self) -> None:
         if self._failure:
@@ -108,7 +113,7 @@ class Exchange:
     def feed(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as why:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as why:
             self.fail(f"the answer is no HTTP: {why}")
         self._wake()
 
@@ -117,13 +122,27 @@ class Exchange:
             self._failure = self._failure or Broken(why)
         self._wake()
 
+    def closed(self) -> None:
+        """By the server, and in good order: which is how an answer ends that does not say how long it is."""
+        if self.status and not {"content-length", "transfer-encoding"} & self.headers.keys():
+            self._complete = True
+        self.fail("the server closed the connection")
+
     # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        if self._complete:  # nobody asked for a second answer
+            self._keep_alive = False
+            raise Broken("more came than was asked for")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        self.status = self._parser.get_status_code()
+        if (status := self._parser.get_status_code()) < HTTPStatus.OK:
+            self.headers.clear()  # an interim answer: the one we wait for follows
+        else:
+            self.status = status
 
     def on_body(self, body: bytes) -> None:
         self._body.append(body)
@@ -132,6 +151,8 @@ class Exchange:
             self._connection.pause()
 
     def on_message_complete(self) -> None:
+        if not self.status:
+            return
         self._keep_alive = self._parser.should_keep_alive()  # it forgets
         self._complete = True
 
@@ -155,8 +176,10 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, why: Exception | None) -> None:
         self.lost = True
-        if self.exchange:
-            self.exchange.fail(str(why) if why else "the server closed the connection")
+        if self.exchange and why:
+            self.exchange.fail(str(why))
+        elif self.exchange:
+            self.exchange.closed()
 
     def write(self, data: bytes) -> None:
         assert self._transport
@@ -193,17 +216,24 @@ class Pool:
         self._idle: deque[_Connection] = deque()
         self._all: set[_Connection] = set()
 
-    async def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Exchange:
-        """A request on its way; its answer's head is here."""
+    async def send(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        permit: Callable[[], None] | None = None,
+    ) -> Exchange:
+        """A request on its way; its answer's head is here. `permit` is asked right before its first byte is sent."""
         request = self._encoded(method, target, headers, body)
         while kept := self._take_idle():
             try:
-                return await self._exchange(kept, request)
+                return await self._exchange(kept, request, permit)
             except Broken:
                 # The server may have closed it while our request was on its way. Only a look can be asked twice.
                 if method != "GET":
                     raise
-        return await self._exchange(await self._connect(), request)
+        return await self._exchange(await self._connect(), request, permit)
 
     def give_back(self, connection: _Connection, *, reusable: bool) -> None:
         now = asyncio.get_running_loop().time()
@@ -226,9 +256,11 @@ class Pool:
         head = f"{method} {self._path}{target} HTTP/1.1\r\n{self._common}{lines}{length}\r\n"
         return head.encode("latin-1") + (body or b"")
 
-    async def _exchange(self, connection: _Connection, request: bytes) -> Exchange:
+    async def _exchange(self, connection: _Connection, request: bytes, permit: Callable[[], None] | None) -> Exchange:
         exchange = connection.exchange = Exchange(self, connection)
         try:
+            if permit:
+                permit()
             connection.write(request)
             await exchange.head()
         except BaseException:
