@@ -61,10 +61,10 @@ bench: setup ## measure the lab, the worker and the controller
 	$(PYTHON) -m bench.worker
 	$(PYTHON) -m bench.operator all
 
-chart: ## (arrives with the operator)
-image: ## (arrives with the operator)
+chart: ## (comes next; see CHANGELOG.md)
+image: ## (comes next; see CHANGELOG.md)
 chart image:
-	@echo "make $@: there is nothing to build yet; it arrives with the operator (see CHANGELOG.md)" >&2; exit 1
+	@echo "make $@: there is nothing to build yet; it comes next (see CHANGELOG.md)" >&2; exit 1
 
 pins: $(INSTALLED) ## pin the Python packages anew, with hashes
 	@scripts/pin-python-packages

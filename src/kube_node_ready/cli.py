@@ -40,7 +40,8 @@ def controller(argv: Sequence[str] | None = None) -> NoReturn:
     parser = argparse.ArgumentParser(
         prog="kube-node-ready-controller",
         description="Watches for gated nodes, runs a worker on each, and opens the gate of those that pass.",
-        epilog="Exit codes: 0 stopped by a signal, 1 lost the Lease, 2 bad configuration, 3 no way to Kubernetes.",
+        epilog="Exit codes: 0 stopped by a signal, 1 lost the Lease, 2 bad configuration, 3 no way to Kubernetes, "
+        "10 something unexpected, such as a port that is taken.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.add_argument(

@@ -42,6 +42,7 @@ async def run(config: Config) -> int:
     health = Health()
     kubeconfig = Path(config.kubernetes.kubeconfig_path) if config.kubernetes.kubeconfig_path else None
     reach = access(kubeconfig)
+    log("Working on the cluster", server=reach.server)
     limit = Limit(config.kubernetes.qps, config.kubernetes.burst)
     with _served(config, health, metrics):
         own = Kube(reach, observe=metrics.called)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -40,6 +40,7 @@ from kube_node_ready.verify.model import (
 )
 from kube_node_ready.verify.report import CheckResult
 
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for every counter, of no use to anybody
 _PREFIX = "kube_node_ready"
 _CONTROLLER = f"{_PREFIX}_controller"
 _KUBERNETES_CHECKS = {"api": "api", "services": "service_discovery"}
@@ -196,7 +197,9 @@ class Metrics:
         self.start_time = self._gauge("controller_start_time_seconds", "When this process started")
         self.leader = self._gauge("controller_leader_election_status", "1 while this process holds the Lease")
         self.lease_duration = self._gauge("controller_leader_election_lease_duration_seconds", "As configured")
-        self.transitions = self._counter("controller_leader_election_transitions", "Times we won or lost the Lease")
+        self.transitions = self._counter(
+            "controller_leader_election_transitions", "Changes of the Lease's holder that we saw"
+        )
         self.reconciliations = self._counter(
             "controller_reconciliation", "Looks at a node, by what came of it", result=tuple(Phase)
         )
@@ -275,7 +278,7 @@ class _PresentCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         nodes = [node for node in self._present.nodes if node.labelled or self._policy.guards(node)]
-        statuses = Tally(_status(node, self._present.phases.get(node.name)) for node in nodes)
+        statuses = Tally(_status(node, self._present.phases.get(node.name), self._policy) for node in nodes)
         for status in ("unverified", "verifying", "verified", "failed"):
             yield _one(f"{_CONTROLLER}_nodes_{status}", f"Nodes that are {status}", statuses[status])
         yield _one(f"{_CONTROLLER}_reconcile_queue_depth", "Nodes waiting for their turn", self._present.queue_depth)
@@ -283,7 +286,7 @@ class _PresentCollector(Collector):
         if self._policy.removal:
             yield from _budget(nodes, self._present.removals, self._policy.removal)
         if self._per_node:
-            yield from _each_node(nodes, self._present.phases)
+            yield from _each_node(nodes, self._present.phases, self._policy)
 
     def _workers(self) -> Iterator[Metric]:
         states = Tally(worker.state for worker in self._present.workers)
@@ -308,7 +311,7 @@ def _budget(nodes: list[Node], removals: Iterable[Removal], policy: RemovalPolic
     yield from (allowed, used)
 
 
-def _each_node(nodes: list[Node], phases: Mapping[str, Phase]) -> Iterator[Metric]:
+def _each_node(nodes: list[Node], phases: Mapping[str, Phase], policy: Policy) -> Iterator[Metric]:
     status = GaugeMetricFamily(
         f"{_PREFIX}_verification_status", "1 for the status a node has", labels=["node", "status"]
     )
@@ -318,7 +321,7 @@ def _each_node(nodes: list[Node], phases: Mapping[str, Phase]) -> Iterator[Metri
     failures = GaugeMetricFamily(f"{_CONTROLLER}_node_retry_count", "Failures in a row", labels=["node"])
     retries = GaugeMetricFamily(f"{_PREFIX}_retry_attempts_total", "Failures in a row", labels=["node"])
     for node in nodes:
-        status.add_metric([node.name, _status(node, phases.get(node.name))], 1)
+        status.add_metric([node.name, _status(node, phases.get(node.name), policy)], 1)
         if node.record.attempt:
             seconds.add_metric([node.name], node.record.seconds)
         failures.add_metric([node.name], node.record.failures)
@@ -326,8 +329,8 @@ def _each_node(nodes: list[Node], phases: Mapping[str, Phase]) -> Iterator[Metri
     yield from (status, seconds, failures, retries)
 
 
-def _status(node: Node, phase: Phase | None) -> str:
-    if node.labelled:
+def _status(node: Node, phase: Phase | None, policy: Policy) -> str:
+    if node.labelled and not policy.guards(node):
         return "verified"
     if phase is Phase.VERIFYING:
         return "verifying"

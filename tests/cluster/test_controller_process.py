@@ -232,7 +232,7 @@ def test_probes_are_answered_during_a_burst(site: Site, tmp_path: Path) -> None:
         assert site.released(*names)
         site.until("all is told", lambda: not site.workers())
         assert {site.condition(name).get("status") for name in names} == {"True"}
-        assert {event.reason for name in names for event in site.events(name)} == {"Verified"}
+        assert all("Verified" in {event.reason for event in site.events(name)} for name in names)
 
 
 def test_a_gate_that_comes_back_in_a_fleet_at_rest_is_seen(site: Site, tmp_path: Path) -> None:

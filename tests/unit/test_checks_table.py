@@ -143,9 +143,17 @@ def test_a_dry_run_lists_the_checks_and_asks_nobody(fake: FakeApi, tmp_path: Pat
     out = io.StringIO()
     assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out, dry_run=True) == 0
     rows = [line.split() for line in out.getvalue().splitlines()[1:]]
-    assert {row[0] for row in rows} == {"dns", "api", "network", "services", "payload", "clock"}
-    assert {row[2] for row in rows} == {"skipped"}
+    assert {row[0] for row in rows[:-1]} == {"dns", "api", "network", "services", "payload", "clock"}
+    assert {row[2] for row in rows[:-1]} == {"skipped"}
+    assert rows[-1][-3:] == ["nothing", "was", "checked"]
     assert not fake.asked
+
+
+def test_json_tells_what_was_skipped() -> None:
+    out = io.StringIO()
+    table.check(SETTINGS, None, out, output="json")
+    skipped = {check["name"]: check.get("skipped", False) for check in json.loads(out.getvalue())["checks"]}
+    assert skipped == {"dns": False, "api": True, "network": True, "services": True, "payload": True, "clock": True}
 
 
 def test_the_command_reads_settings_from_a_file(

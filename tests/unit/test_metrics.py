@@ -129,6 +129,13 @@ def test_the_budget_is_shown_for_each_pool() -> None:
     assert shown['kube_node_ready_removal_budget_used{pool=""}'] == 0
 
 
+def test_a_labelled_node_whose_gate_came_back_is_not_verified() -> None:
+    gated = Node("a", "uid-a", labelled=True, taints=(GATE,), record=Record(3, failures=2, outcome=Outcome.FAILED))
+    shown = described(Fleet([gated]))
+    assert shown['kube_node_ready_verification_status{node="a",status="failed"}'] == 1
+    assert shown["kube_node_ready_controller_nodes_verified"] == 0
+
+
 @pytest.mark.parametrize(
     ("verdict", "phase", "status"), [("fails", Phase.FAILED, "failed"), ("passes", Phase.VERIFIED, "success")]
 )

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 
-from kube_node_ready.checks.model import CHECKS, Result
+from kube_node_ready.checks.model import CHECKS, SKIPPED, Result
 
 VERSION = 1
 MOST_BYTES = 4096
@@ -39,6 +39,8 @@ def _json(node: str, results: Iterable[Result], error: str, longest: int) -> byt
 def _entry(result: Result, longest: int) -> dict[str, object]:
     target = _short(result.target, longest)
     entry: dict[str, object] = {"name": result.name, "ok": result.ok, "ms": result.ms, "target": target}
+    if result.verdict == SKIPPED:
+        entry["skipped"] = True
     if result.error:
         entry["error"] = _short(result.error, longest)
     return entry

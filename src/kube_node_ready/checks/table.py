@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
@@ -24,6 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="kube-node-ready check",
         description="Runs the worker's checks from this machine. In a pod they are the same as the worker's; elsewhere "
         "a kubeconfig says where the API server is, and what needs a cluster is skipped if there is none.",
+        epilog="Exit codes: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 an unusable kubeconfig.",
     )
     parser.add_argument("--kubeconfig", type=Path, help="instead of KUBECONFIG or ~/.kube/config")
     parser.add_argument("--config", metavar="FILE", help="the worker's settings, in YAML or JSON")
@@ -54,6 +56,7 @@ def check(
         stream.write(report.encode(os.environ.get("NODE_NAME") or os.uname().nodename, results).decode() + "\n")
     else:
         stream.writelines(f"{line}\n" for line in lines(results, colour=_wants_colour(stream)))
+        stream.write(f"{summary(results)}\n")
     return 0 if all(result.ok for result in results) else 1
 
 
@@ -75,6 +78,13 @@ def _access(path: Path | None, *, credentials: bool) -> tuple[Access | None, str
     if place is None:
         return None, "needs a cluster, and there is neither a ServiceAccount nor a kubeconfig"
     return kubeconfig.load(place, credentials=credentials), ""
+
+
+def summary(results: Sequence[Result]) -> str:
+    """Whoever looks at the last line only should know whether anything was checked at all."""
+    counted = Counter(result.verdict for result in results)
+    told = ", ".join(f"{counted[verdict]} {verdict}" for verdict in _COLOURS if counted[verdict])
+    return told if any(result.verdict != SKIPPED for result in results) else f"{told}: nothing was checked"
 
 
 def lines(results: Sequence[Result], *, colour: bool) -> list[str]:
