@@ -164,7 +164,9 @@ async def a_released_lease_is_taken_at_once(stage: Stage) -> None:
             await asyncio.sleep(3 * RETRY)
             await one.release()
             assert one.valid_for() == 0
-            assert await stage.spec() | {"holderIdentity": "", "leaseDurationSeconds": 1} == await stage.spec()
+            left = await stage.spec()
+            # The other may have been as quick as this look.
+            assert (left["holderIdentity"], left["leaseDurationSeconds"]) in {("", 1), ("other", DURATION)}
         released = now()
         await waiting
     assert now() - released < RENEW
