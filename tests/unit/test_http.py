@@ -128,6 +128,22 @@ async def test_what_comes_during_a_nap_waits_until_it_ends(tls: Path | None) -> 
 
 
 @on_both_loops
+async def test_what_is_handed_over_in_the_middle_of_a_nap_is_not_forgotten() -> None:
+    """A transport may still have something in hand when it is told to pause."""
+    heard: list[bytes] = []
+
+    async with speaking(saying(CHUNKED + b"1\r\na\r\n")) as (_, pool), await pool.send("GET", "/", {}, None) as answer:
+
+        async def late() -> None:
+            answer.feed(b"1\r\nb\r\n")
+
+        parts = answer.chunks(1, lambda: late() if heard == [b"a"] else None)
+        heard.append(await anext(parts))
+        heard.append(await anext(parts))
+        assert heard == [b"a", b"b"]
+
+
+@on_both_loops
 async def test_a_broken_answer_is_no_reason_for_a_nap() -> None:
     def speaks(server: Server) -> Speaks:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

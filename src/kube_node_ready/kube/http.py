@@ -80,6 +80,8 @@ class Exchange:
                 self._connection.pause()
                 await rest
             self._connection.resume()
+            if self._body or self._complete:  # it came all the same
+                continue
             async with asyncio.timeout(silence):
                 await self._more()
 
