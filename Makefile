@@ -47,7 +47,8 @@ property: $(INSTALLED) ## tests of what must hold for every input
 	$(PYTEST) tests/property
 
 cluster: setup ## tests against a real control plane with simulated nodes
-	$(PYTEST) --numprocesses=$(CLUSTERS) --dist=loadfile tests/cluster
+	$(PYTEST) --numprocesses=$(CLUSTERS) --dist=loadfile -m "not alone" tests/cluster
+	$(PYTEST) -m alone tests/cluster
 
 e2e: setup ## tests on real nodes
 	$(PYTEST) tests/e2e

@@ -156,6 +156,7 @@ def test_real_nodes_without_root_are_refused_in_one_sentence() -> None:
     assert said.stderr.count("\n") == 1
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("as_root")
 def test_without_root_there_are_simulated_nodes() -> None:
     """A whole life without root: up, looked at, down."""

@@ -49,6 +49,7 @@ def reaper_of(folder: Path) -> int:
     pytest.fail(f"{folder} has no reaper")
 
 
+@pytest.mark.alone
 def test_a_killed_owner_leaves_nothing(before: dict[str, set[str]], owner: tuple[subprocess.Popen[str], Path]) -> None:
     """Neither what the lab knows how to find, nor anything else."""
     process, folder = owner
