@@ -1,0 +1,125 @@
+{{/* The controller's configuration file. A ConfigMap of the user's own has all the say about the checks. */}}
+{{- define "kube-node-ready.controller.config" -}}
+{{- $config := include "kube-node-ready.controller.config.whole" . | fromYaml -}}
+{{- if $config.worker.configMapName -}}
+{{- range list
+  "dnsTestDomains" "clusterDnsIp" "checkTimeoutSeconds" "networkTargets" "services" "dnsService"
+  "payload" "payloadPath" "clock" "maxClockSkewSeconds"
+-}}
+{{- $_ := unset $config.worker . -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/*
+The same with the checks in any case. Laid over one another, the strongest last: controller.config, worker.config,
+config. What is still empty then, and known to the chart, is filled in. No `merge`: it takes false, 0 and "" for absent.
+*/}}
+{{- define "kube-node-ready.controller.config.whole" -}}
+{{- $config := deepCopy .Values.controller.config -}}
+{{- $worker := $config.worker -}}
+{{- range $key, $value := include "kube-node-ready.checks" . | fromYaml -}}
+{{- $_ := set $worker $key $value -}}
+{{- end -}}
+{{- include "kube-node-ready.controller.config.short" (list . $config) -}}
+{{- $_ := set $worker "image" (include "kube-node-ready.image.parts" (list . $worker.image) | fromYaml) -}}
+{{- $_ := set $worker "namespace" ($worker.namespace | default .Release.Namespace) -}}
+{{- $_ := set $worker "serviceAccountName" (include "kube-node-ready.worker.account" .) -}}
+{{- $_ := set $worker "priorityClassName" ($worker.priorityClassName | default .Values.priorityClassName) -}}
+{{- if not $worker.imagePullSecrets -}}
+{{- $_ := set $worker "imagePullSecrets" (include "kube-node-ready.pullSecrets" . | fromYamlArray) -}}
+{{- end -}}
+{{- range $key, $value := .Values.controller.leaderElection -}}
+{{- if not (hasKey $config.leaderElection $key) }}{{ $_ := set $config.leaderElection $key $value }}{{ end -}}
+{{- end -}}
+{{- $lease := $config.leaderElection -}}
+{{- $_ := set $lease "id" ($lease.id | default (include "kube-node-ready.controller.name" .)) -}}
+{{- $_ := set $lease "namespace" ($lease.namespace | default .Release.Namespace) -}}
+{{- range $key, $value := pick .Values.controller.metrics "enabled" "port" -}}
+{{- if not (hasKey $config.metrics $key) }}{{ $_ := set $config.metrics $key $value }}{{ end -}}
+{{- end -}}
+{{- if not (hasKey $config.health "port") -}}
+{{- $_ := set $config.health "port" .Values.controller.health.port -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/* worker.config, without the keys that were a worker's own when it tried again by itself. */}}
+{{- define "kube-node-ready.checks" -}}
+{{- omit .Values.worker.config "maxRetries" "retryBackoff" "initialCheckTimeoutSeconds" "logging" "dryRun" | toYaml -}}
+{{- end -}}
+
+{{/* (list . config): the keys of `config:`, put where the controller looks for them. */}}
+{{- define "kube-node-ready.controller.config.short" -}}
+{{- $root := index . 0 -}}
+{{- $config := index . 1 -}}
+{{- $short := $root.Values.config -}}
+{{- $seconds := dict "initialTimeout" "timeoutSeconds" "checkTimeout" "checkTimeoutSeconds" -}}
+{{- $places := dict
+  "dnsTestDomains" (list $config.worker "dnsTestDomains")
+  "clusterDNSIP" (list $config.worker "clusterDnsIp")
+  "maxRetries" (list $config.reconciliation "maxRetries")
+  "retryBackoff" (list $config.reconciliation "retryBackoff")
+  "verifiedLabel" (list $config.nodeManagement.verifiedLabel "key")
+  "verifiedLabelValue" (list $config.nodeManagement.verifiedLabel "value")
+  "deleteFailedNode" (list $config.nodeManagement "deleteFailedNodes")
+  "enableMetrics" (list $config.metrics "enabled")
+  "metricsPort" (list $config.metrics "port")
+  "logLevel" (list $config.logging "level")
+  "logFormat" (list $config.logging "format")
+  "dryRun" (list $config "dryRun")
+-}}
+{{- $taints := dict "taintKey" "key" "taintValue" "value" "taintEffect" "effect" -}}
+{{- range $key, $value := $short -}}
+{{- if hasKey $places $key -}}
+{{- $_ := set (index $places $key 0) (index $places $key 1) $value -}}
+{{- else if hasKey $seconds $key -}}
+{{- $_ := set $config.worker (get $seconds $key) (include "kube-node-ready.seconds" $value | int) -}}
+{{- else if hasKey $taints $key -}}
+{{- $usual := dict "key" "node-ready/unverified" "value" "true" "effect" "NoSchedule" -}}
+{{- $gates := $config.nodeManagement.taints | default (list $usual) -}}
+{{- $_ := set (first $gates) (get $taints $key) $value -}}
+{{- $_ := set $config.nodeManagement "taints" $gates -}}
+{{- else -}}
+{{- fail (printf "config.%s is for deploymentMode=daemonset: the controller has nothing like it" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The keys of the gates' taints, which every pod that must run on a gated node tolerates. */}}
+{{- define "kube-node-ready.gates" -}}
+{{- range .nodeManagement.taints }}
+- {{ .key | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* The DaemonSet's settings: daemonset.config, worker.config, config; the strongest last. */}}
+{{- define "kube-node-ready.daemonset.config" -}}
+{{- $config := deepCopy .Values.daemonset.config -}}
+{{- with .Values.worker.config -}}
+{{- if hasKey . "dnsTestDomains" }}{{ $_ := set $config "dnsTestDomains" .dnsTestDomains }}{{ end -}}
+{{- if hasKey . "clusterDnsIp" }}{{ $_ := set $config "clusterDNSIP" .clusterDnsIp }}{{ end -}}
+{{- if hasKey . "checkTimeoutSeconds" -}}
+{{- $_ := set $config "checkTimeout" (printf "%vs" .checkTimeoutSeconds) -}}
+{{- end -}}
+{{- end -}}
+{{- range $key, $value := .Values.config }}{{ $_ := set $config $key $value }}{{ end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/* What the DaemonSet is told of the checks that has no variable of its own. */}}
+{{- define "kube-node-ready.daemonset.checks" -}}
+{{- $checks := include "kube-node-ready.checks" . | fromYaml -}}
+{{- omit $checks "dnsTestDomains" "clusterDnsIp" "checkTimeoutSeconds" | toJson -}}
+{{- end -}}
+
+{{/* Services that the DaemonSet looks at, as RBAC needs them. The defaults are the operator's own. */}}
+{{- define "kube-node-ready.daemonset.services" -}}
+{{- $checks := .Values.worker.config -}}
+{{- $services := list "default/kubernetes" "kube-system/kube-dns" -}}
+{{- $dns := "kube-system/kube-dns" -}}
+{{- if hasKey $checks "services" }}{{ $services = $checks.services }}{{ end -}}
+{{- if hasKey $checks "dnsService" }}{{ $dns = $checks.dnsService }}{{ end -}}
+{{- include "kube-node-ready.services" (list $services $dns) -}}
+{{- end -}}

@@ -1,0 +1,30 @@
+{{/*
+(list "object" "spec.taints" "[]"): that part of the object, or what stands for its absence. As `dyn`: the API server's
+type check knows a Node's fields, and fields are not keys to it.
+*/}}
+{{- define "kube-node-ready.admission.part" -}}
+{{- $object := index . 0 -}}
+{{- $path := splitList "." (index . 1) -}}
+{{- $there := list -}}
+{{- $at := $object -}}
+{{- range $path -}}
+{{- $at = printf "%s.%s" $at . -}}
+{{- $there = append $there (printf "has(%s)" $at) -}}
+{{- end -}}
+{{- printf "%s ? dyn(%s) : dyn(%s)" (join " && " $there) $at (index . 2) -}}
+{{- end -}}
+
+{{/* (list "labels" key): of this mapping, no other key comes, goes or changes. */}}
+{{- define "kube-node-ready.admission.onlyKey" -}}
+{{- $now := printf "variables.%s" (index . 0) -}}
+{{- $before := printf "variables.%sBefore" (index . 0) -}}
+{{- $may := printf "key == '%s'" (index . 1) -}}
+{{- printf "%s.all(key, %s || (key in %s && %s[key] == %s[key]))" $now $may $before $before $now }}
+        && {{ printf "%s.all(key, %s || key in %s)" $before $may $now -}}
+{{- end -}}
+
+{{/* (list "taints" "key" name): of this list, no item of another name comes, goes or changes. */}}
+{{- define "kube-node-ready.admission.onlyItem" -}}
+{{- $others := printf "filter(item, item.%s != '%s')" (index . 1) (index . 2) -}}
+{{- printf "variables.%s.%s == variables.%sBefore.%s" (index . 0) $others (index . 0) $others -}}
+{{- end -}}

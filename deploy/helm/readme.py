@@ -1,0 +1,189 @@
+"""Writes the chart's README from its values.yaml, whose every value has a comment above it.
+
+python deploy/helm/readme.py > deploy/helm/kube-node-ready/README.md
+"""  # noqa: INP001  a script, not a package
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+VALUES = Path(__file__).parent / "kube-node-ready" / "values.yaml"
+_PAGE = """\
+# The Helm chart
+
+<!-- Written by `python deploy/helm/readme.py > deploy/helm/kube-node-ready/README.md` from values.yaml. -->
+
+Keeps workloads off a new node until the node has proved that its network works; [docs/operator.md][operator] tells how.
+Kubernetes 1.24 or later, Helm 3.14 or later.
+
+    helm install kube-node-ready ./deploy/helm/kube-node-ready --namespace kube-system \\
+      --set image.repository=registry.example/team/kube-node-ready
+
+Then let new nodes join with the taint `node-ready/unverified=true:NoSchedule`: with Karpenter as one of a NodePool's
+**startupTaints** ([an example][karpenter]), elsewhere by the kubelet or the node group ([how][autoscaler]). `helm
+install` prints what to do next and what to watch.
+
+**Cluster DNS must tolerate the gate**, like CNI and kube-proxy. A node passes when cluster DNS answers; where every
+node is new, cluster DNS that waits for the gate never starts. The controller itself always tolerates it.
+
+| for | values |
+|---|---|
+| the Prometheus Operator: ServiceMonitor, alerts, dashboard | [values-prometheus.yaml][prometheus] |
+| two replicas | [values-two-replicas.yaml][replicas] |
+| removal of failed nodes, within a budget | [values-delete-failed-nodes.yaml][removal] |
+| a DaemonSet that leaves verified nodes | [values-daemonset-once.yaml][once] |
+| a DaemonSet that keeps checking | [values-daemonset-continuous.yaml][continuous] |
+
+A mistake in the values is refused before anything is changed, with its place:
+
+    - at '/controller/config/reconciliation': additional properties 'maxRetrys' not allowed
+    - at '/controller/config/logging/level': value must be one of 'debug', 'error', 'info', 'warn'
+
+## Upgrade
+
+    helm upgrade kube-node-ready ./deploy/helm/kube-node-ready --namespace kube-system --reset-then-reuse-values
+
+(Not `--reuse-values`, which knows nothing of values that are new in the chart.) Nothing in the chart is random or
+dated: what you did not change stays as it is. Pods are replaced when their settings or their image changed, and not
+for a new version of the chart alone. Nodes being verified are taken up where they are. Switching `deploymentMode`
+takes the other mode away; labels and taints of nodes stay, and mean the same in both.
+
+## Uninstall
+
+First take the gate out of NodePools and node groups, or new nodes wait for ever. Then:
+
+    helm uninstall kube-node-ready --namespace kube-system
+    kubectl taint nodes --selector='!node-ready/verified' node-ready/unverified:NoSchedule-
+
+The second command frees nodes that are still gated; of nodes without the taint it says `not found`, which is fine. What
+the controller made itself stays: its Lease, and with `deleteFailedNodes` the ledger of removals.
+
+    kubectl delete lease kube-node-ready-controller --namespace kube-system
+    kubectl delete configmap kube-node-ready-removals --namespace kube-system --ignore-not-found
+
+## What is made
+
+- In `controller` mode: a Deployment, its ConfigMap and a Service for metrics; ServiceAccounts for controller and
+  workers; a ClusterRole for nodes, and Roles for everything else; with several replicas a PodDisruptionBudget.
+- In `daemonset` mode: a DaemonSet and a ConfigMap with its environment; a ServiceAccount, a ClusterRole and Roles; a
+  ValidatingAdmissionPolicy that holds each pod to its own Node.
+- If wanted: ServiceMonitor or PodMonitor, PrometheusRule, a dashboard, NetworkPolicies.
+
+[docs/security.md][security] has every right of every ServiceAccount, and why it is needed. There should be one
+release in a namespace: controllers tell worker pods by their labels there.
+
+[operator]: ../../../docs/operator.md
+[security]: ../../../docs/security.md
+[karpenter]: ../../../examples/karpenter-example.yaml
+[autoscaler]: ../../../examples/cluster-autoscaler.md
+[prometheus]: ../../../examples/values-prometheus.yaml
+[replicas]: ../../../examples/values-two-replicas.yaml
+[removal]: ../../../examples/values-delete-failed-nodes.yaml
+[once]: ../../../examples/values-daemonset-once.yaml
+[continuous]: ../../../examples/values-daemonset-continuous.yaml
+
+## Values
+"""
+_HEAD = "| value | default | |\n|---|---|---|\n"
+
+
+@dataclass(frozen=True)
+class Value:
+    path: str
+    about: str
+    default: Any
+    is_section: bool
+
+
+class UncommentedError(Exception):
+    """A value without its reason."""
+
+
+def values(text: str) -> Iterator[Value]:
+    """Every value with the comment above it, sections before what is in them."""
+    lines = text.splitlines()
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    assert isinstance(root, yaml.MappingNode)
+    yield from _within(root, "", lines)
+
+
+def page() -> str:
+    found = list(values(VALUES.read_text()))
+    plain = [value for value in found if "." not in value.path and not value.is_section]
+    parts = [_PAGE, "\n", _table(plain)]
+    for section in found:
+        if section.is_section and section.path in _chapters(found):
+            parts += [f"\n### {section.path}\n\n{section.about}\n\n", _table(_rows_of(section.path, found))]
+    return "".join(parts)
+
+
+def _chapters(found: list[Value]) -> list[str]:
+    """Every section at the top, and those of the controller's file."""
+    top = [value.path for value in found if value.is_section and "." not in value.path]
+    return [*top, "controller.config", *(value.path for value in found if _is_of_the_file(value))]
+
+
+def _is_of_the_file(value: Value) -> bool:
+    return value.is_section and value.path.startswith("controller.config.") and value.path.count(".") == len("ab")
+
+
+def _rows_of(chapter: str, found: list[Value]) -> list[Value]:
+    inner = [other for other in _chapters(found) if other.startswith(f"{chapter}.")]
+    return [
+        value
+        for value in found
+        if value.path.startswith(f"{chapter}.")
+        and not any(value.path == other or value.path.startswith(f"{other}.") for other in inner)
+    ]
+
+
+def _within(node: yaml.MappingNode, path: str, lines: list[str]) -> Iterator[Value]:
+    for key, value in node.value:
+        at = f"{path}.{key.value}" if path else key.value
+        about = _comment(lines, key.start_mark.line, key.start_mark.column)
+        if not about:
+            raise UncommentedError(f"values.yaml line {key.start_mark.line + 1}: {at} has no comment above it")
+        is_section = isinstance(value, yaml.MappingNode) and _is_section(value, lines)
+        yield Value(at, about, yaml.safe_load(yaml.serialize(value)), is_section)
+        if is_section:
+            yield from _within(value, at, lines)
+
+
+def _is_section(node: yaml.MappingNode, lines: list[str]) -> bool:
+    """A mapping with keys of ours; labels and the like are values as a whole, and have no comments inside."""
+    if not node.value:
+        return False
+    mark = node.value[0][0].start_mark
+    return bool(_comment(lines, mark.line, mark.column))
+
+
+def _comment(lines: list[str], line: int, column: int) -> str:
+    said: list[str] = []
+    for above in reversed(lines[:line]):
+        if above[:column].strip() or not above[column:].startswith("# "):
+            break
+        said.insert(0, above[column + 2 :].strip())
+    return " ".join(said)
+
+
+def _table(found: list[Value]) -> str:
+    return _HEAD + "".join(f"| `{value.path}` | {_default(value)} | {value.about} |\n" for value in found)
+
+
+def _default(value: Value) -> str:
+    if value.is_section:
+        return ""
+    flow = yaml.safe_dump([value.default], default_flow_style=True, sort_keys=False, width=1000).strip()[1:-1]
+    return f"`{flow}`"
+
+
+def main() -> None:
+    sys.stdout.write(page())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1140 @@
+"""The Helm chart: what it makes of its values, and which values it refuses."""
+
+import json
+import re
+import runpy
+import shutil
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from msgspec import NODEFAULT, inspect
+
+from kube_node_ready import __version__, metrics_page, settings, watched
+from kube_node_ready.checks import settings as worker_settings
+from kube_node_ready.checks import sources
+from kube_node_ready.config import Config
+from kube_node_ready.configuration import checks, model, pods
+from kube_node_ready.configuration.pods import Part
+from kube_node_ready.configuration.schema import Kind, fields, kind_of, part_of
+from kube_node_ready.configuration.spelling import MOVED
+from kube_node_ready.verify import patches
+from kube_node_ready.verify.model import Node
+from kube_node_ready.verify.workerpod import SELECTOR, worker_pod
+from tests import chart, configs
+from tests.chart import CHART, EXAMPLES, POLICIES, ROOT, Object, Rendered, refusal, render
+
+CONTROLLER, WORKER, DAEMONSET = "kube-node-ready-controller", "kube-node-ready-worker", "kube-node-ready"
+ONCE: Mapping[str, Any] = {"deploymentMode": "daemonset"}
+CONTINUOUS: Mapping[str, Any] = {"deploymentMode": "daemonset", "daemonset": {"mode": "continuous"}}
+DIGEST = f"sha256:{'0' * 64}"
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+GATE = {"key": "node-ready/unverified", "operator": "Exists"}
+
+
+def nested(path: str, value: object) -> dict[str, Any]:
+    """`nested("a.b", 1)` -> {"a": {"b": 1}}"""
+    for word in reversed(path.split(".")):
+        value = {word: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def on(path: str) -> dict[str, Any]:
+    return nested(path, value=True)
+
+
+def off(path: str) -> dict[str, Any]:
+    return nested(path, value=False)
+
+
+def of_config(path: str, value: object) -> dict[str, Any]:
+    return nested(f"controller.config.{path}", value)
+
+
+# The chart as a whole
+
+
+@pytest.mark.parametrize("values", [None, *EXAMPLES], ids=lambda file: file.stem if file else "defaults")
+def test_lint_has_nothing_to_say(values: Path | None) -> None:
+    done = chart.run("lint", CHART, "--strict", *([f"--values={values}"] if values else []))
+    assert done.returncode == 0, done.stdout
+    assert "[" not in done.stdout
+
+
+def test_the_version_is_the_operators() -> None:
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert about["appVersion"] == __version__
+    assert render().container["image"] == f"kube-node-ready:{__version__}"
+
+
+def test_the_readme_is_up_to_date() -> None:
+    script = runpy.run_path(str(CHART.parent / "readme.py"))
+    assert (CHART / "README.md").read_text() == script["page"](), script["__doc__"]
+
+
+def test_by_default_there_is_a_controller_and_what_it_needs() -> None:
+    made = [(one["kind"], one["metadata"]["name"], one["metadata"].get("namespace", "")) for one in render()]
+    assert sorted(made) == [
+        ("ClusterRole", CONTROLLER, ""),
+        ("ClusterRoleBinding", CONTROLLER, ""),
+        ("ConfigMap", CONTROLLER, "kube-system"),
+        ("Deployment", CONTROLLER, "kube-system"),
+        ("Role", CONTROLLER, "kube-system"),
+        ("Role", f"{CONTROLLER}-events", "default"),
+        ("Role", f"{CONTROLLER}-leader-election", "kube-system"),
+        ("Role", WORKER, "default"),
+        ("Role", WORKER, "kube-system"),
+        ("RoleBinding", CONTROLLER, "kube-system"),
+        ("RoleBinding", f"{CONTROLLER}-events", "default"),
+        ("RoleBinding", f"{CONTROLLER}-leader-election", "kube-system"),
+        ("RoleBinding", WORKER, "default"),
+        ("RoleBinding", WORKER, "kube-system"),
+        ("Service", f"{CONTROLLER}-metrics", "kube-system"),
+        ("ServiceAccount", CONTROLLER, "kube-system"),
+        ("ServiceAccount", WORKER, "kube-system"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        (on("controller.metrics.serviceMonitor.enabled"), {"ServiceMonitor"}),
+        (on("controller.metrics.podMonitor.enabled"), {"PodMonitor"}),
+        (on("controller.metrics.prometheusRule.enabled"), {"PrometheusRule"}),
+        (on("networkPolicy.enabled"), {"NetworkPolicy"}),
+        (nested("controller.replicas", 2), {"PodDisruptionBudget"}),
+    ],
+    ids=lambda what: next(iter(what)) if isinstance(what, set) else "",
+)
+def test_what_is_off_by_default_comes_when_wanted(values: dict[str, Any], wanted: set[str]) -> None:
+    assert render(values).kinds - render().kinds == wanted
+
+
+def test_the_dashboard_comes_when_wanted_with_the_label_that_grafana_looks_for() -> None:
+    made = render({"controller": {"metrics": {"grafanaDashboard": {"enabled": True, "namespace": "monitoring"}}}})
+    dashboard = made.one("ConfigMap", "kube-node-ready-dashboard", "monitoring")
+    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert json.loads(dashboard["data"]["kube-node-ready.json"])["title"] == "kube-node-ready"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.stem)
+def test_rendering_twice_gives_the_same_bytes(example: Path) -> None:
+    again = chart.run("template", DAEMONSET, CHART, "--namespace=kube-system", f"--values={example}").stdout
+    assert again == chart.written(files=[example]) != ""
+
+
+@pytest.mark.parametrize("mode", [{}, ONCE], ids=["controller", "daemonset"])
+def test_a_new_version_of_the_chart_alone_restarts_nothing(mode: Mapping[str, Any], tmp_path: Path) -> None:
+    newer = tmp_path / "chart"
+    shutil.copytree(CHART, newer)
+    about = (newer / "Chart.yaml").read_text()
+    (newer / "Chart.yaml").write_text(re.sub(r"(?m)^version: .*$", "version: 9.9.9", about))
+    before, after = render(mode), render(mode, chart=newer)
+    assert before != after
+    assert before.pod == after.pod
+    assert before.workload["spec"] == after.workload["spec"]
+
+
+@pytest.mark.parametrize("values", [{}, ONCE, {"fullnameOverride": "a" * 63}, {**ONCE, "nameOverride": "b" * 63}])
+def test_names_fit_and_are_unique(values: Mapping[str, Any]) -> None:
+    name = "a-release-with-quite-a-long-name-that-says-too-much"
+    made = render({**values, "networkPolicy": {"enabled": True}}, name=name, apis=[POLICIES])
+    names = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in made]
+    assert len(set(names)) == len(names)
+    for *_, one in names:
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", one), one
+    labels = chain.from_iterable(one["metadata"]["labels"].values() for one in made)
+    assert all(len(label) <= 63 for label in labels)
+
+
+def test_a_name_that_looks_like_a_number_stays_a_name() -> None:
+    made = render(name="123", namespace="456")
+    assert made.workload["metadata"]["namespace"] == "456"
+    assert made.pod["metadata"]["labels"]["app.kubernetes.io/instance"] == "123"
+
+
+def test_common_labels_and_annotations_are_everywhere_and_override_nothing() -> None:
+    ours = {"commonLabels": {"team": "a", "app.kubernetes.io/name": "other"}, "commonAnnotations": {"owner": "b"}}
+    made = render(ours)
+    assert all(one["metadata"]["labels"]["team"] == "a" for one in made)
+    assert all(one["metadata"]["labels"]["app.kubernetes.io/name"] == "kube-node-ready" for one in made)
+    assert all(one["metadata"]["annotations"] == {"owner": "b"} for one in made)
+    assert made.pod["metadata"]["labels"]["team"] == "a"
+
+
+# Values that are refused
+
+
+MISTAKES: Mapping[str, Any] = {
+    "controler": {},
+    "deploymentMode": "both",
+    "image": {"tag": 1.1, "digest": "sha256:short"},
+    "admissionPolicy": {"enabled": "maybe"},
+    "config": {"taintKye": "a", "initialTimeout": "soon"},
+    "daemonset": {"mode": "twice", "config": {"metricsPort": None}},
+    "worker": {"config": {"configMapName": "a"}},
+    "controller": {
+        "replicas": None,
+        "extraEnv": {"A": "b"},
+        "config": {
+            "reconciliation": {"maxRetrys": 7, "maxRetries": "five", "workers": 0},
+            "logging": {"level": "loud"},
+            "nodeManagement": {"taints": [{"key": "a/b"}]},
+            "worker": {"namespace": "Not_A_Name", "services": ["kubernetes"]},
+            "health": {"port": 0},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "additional properties 'controler' not allowed",
+        "at '/deploymentMode': value must be one of 'controller', 'daemonset'",
+        "at '/image/tag': got number, want string",
+        "at '/image/digest': 'sha256:short' does not match pattern",
+        "at '/admissionPolicy/enabled': value must be one of 'auto', true, false",
+        "at '/config': additional properties 'taintKye' not allowed",
+        "at '/config/initialTimeout': 'soon' does not match pattern",
+        "at '/daemonset/mode': value must be one of 'once', 'continuous'",
+        "at '/daemonset/config': missing property 'metricsPort'",
+        "at '/worker/config': additional properties 'configMapName' not allowed",
+        "at '/controller': missing property 'replicas'",
+        "at '/controller/extraEnv': got object, want array",
+        "at '/controller/config/reconciliation': additional properties 'maxRetrys' not allowed",
+        "at '/controller/config/reconciliation/maxRetries': got string, want integer",
+        "at '/controller/config/reconciliation/workers': minimum: got 0, want 1",
+        "at '/controller/config/logging/level': value must be one of 'debug', 'error', 'info', 'warn'",
+        "at '/controller/config/nodeManagement/taints/0': missing property 'effect'",
+        "at '/controller/config/worker/namespace': 'Not_A_Name' does not match pattern",
+        "at '/controller/config/worker/services/0': 'kubernetes' does not match pattern",
+        "at '/controller/config/health/port': minimum: got 0, want 1",
+    ],
+)
+def test_every_mistake_is_refused_with_its_place_at_the_first_try(said: str) -> None:
+    assert said in refusal(MISTAKES)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            {"controller": {"replicas": 2, "leaderElection": {"enabled": False}}},
+            "controller.replicas is more than 1, which needs leader election",
+        ),
+        (
+            {"controller": {"metrics": {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}}},
+            "serviceMonitor and podMonitor together would read every series twice",
+        ),
+        (
+            {"controller": {"metrics": {"enabled": False, "serviceMonitor": {"enabled": True}}}},
+            "a monitor is enabled, but metrics are not",
+        ),
+        (
+            {**ONCE, "config": {"enableMetrics": False}, "daemonset": {"metrics": {"podMonitor": {"enabled": True}}}},
+            "daemonset.config.enableMetrics is false",
+        ),
+        (
+            {"controller": {"metrics": {"prometheusRule": {"enabled": True, "disabled": ["Nothing"]}}}},
+            "there is no alert Nothing; there are KubeNodeReadyDown, ",
+        ),
+        ({"config": {"checkInterval": "30s"}}, "config.checkInterval is for deploymentMode=daemonset"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(values: dict[str, Any], said: str) -> None:
+    assert said in refusal(values)
+
+
+# The schema, the values and the controller's own configuration
+
+
+def resolved(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """With references followed."""
+    while "$ref" in schema:
+        found: Any = SCHEMA
+        for word in schema["$ref"].removeprefix("#/").split("/"):
+            found = found[word]
+        schema = found
+    return dict(schema)
+
+
+def schema_paths(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every key that the schema knows, `[]` standing for the items of a list."""
+    schema = resolved(schema)
+    for key, inner in schema.get("properties", {}).items():
+        at = f"{path}.{key}" if path else key
+        yield at, resolved(inner)
+        yield from schema_paths(inner, at)
+    if "items" in schema:
+        yield from schema_paths(schema["items"], f"{path}[]")
+
+
+def code_paths(part: type[Part], path: str = "") -> Iterator[tuple[str, Kind, object]]:
+    """Every key that the code reads, with what it may be and its default."""
+    for field in fields(part).values():
+        at = f"{path}.{field.key}" if path else field.key
+        yield at, field.kind, field.default
+        if inner := part_of(field.kind):
+            yield from code_paths(inner, at)
+        elif isinstance(field.kind.type, inspect.VarTupleType) and (
+            item := part_of(kind_of(field.kind.type.item_type))
+        ):
+            yield from code_paths(item, f"{at}[]")
+
+
+def own_schema() -> dict[str, dict[str, Any]]:
+    config = SCHEMA["properties"]["controller"]["properties"]["config"]
+    in_a_mapping = "worker.imagePullSecrets[].name"  # as in a pod, where the code also takes plain names
+    return {path: schema for path, schema in schema_paths(config) if path != in_a_mapping}
+
+
+def test_the_schema_knows_every_key_of_the_configuration_and_no_other() -> None:
+    known = {path for path, *_ in code_paths(Config)} | {f"worker.{name}" for name in checks.NAMES}
+    assert own_schema().keys() == known
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "default"), list(code_paths(Config)), ids=[path for path, *_ in code_paths(Config)]
+)
+def test_the_schema_allows_what_the_code_allows(path: str, kind: Kind, default: object) -> None:
+    schema = own_schema()[path]
+    types = schema.get("type", [])
+    allowed = {types} if isinstance(types, str) else set(types)
+    assert ("null" in allowed or None in schema.get("enum", [])) == kind.optional
+    match kind.type:
+        case inspect.BoolType():
+            assert "boolean" in allowed
+        case inspect.IntType() | inspect.FloatType() as number:
+            assert ("integer" if isinstance(number, inspect.IntType) else "number") in allowed
+            least = 1 if path in ("metrics.port", "health.port") else number.ge  # 0 is any port; probes must know it
+            assert (schema.get("minimum"), schema.get("exclusiveMinimum")) == (least, number.gt)
+            assert schema.get("maximum") == number.le
+        case inspect.LiteralType(values):
+            assert set(schema["enum"]) - {None} == set(values)
+        case inspect.StrType(pattern=pattern):
+            assert "string" in allowed
+            assert schema.get("pattern") in patterns(pattern or "", default)
+        case inspect.VarTupleType():
+            assert types == "array"
+        case inspect.DictType() | inspect.StructType():
+            assert types == "object"
+        case inspect.TimeDeltaType():
+            assert allowed == {"string", "number"}
+        case other:
+            pytest.fail(f"nothing is known about {other}")
+
+
+def test_the_schema_demands_what_the_code_demands() -> None:
+    def demanded(part: type[Part]) -> list[str]:
+        return [field.key for field in fields(part).values() if field.default is NODEFAULT]
+
+    schema = own_schema()
+    parts: Mapping[str, type[Part]] = {
+        "nodeManagement.taints": model.Taint,
+        "worker.initContainers": pods.InitContainer,
+        "worker.initContainers[].env": pods.Variable,
+        "worker.initContainers[].volumeMounts": pods.Mount,
+    }
+    for path, part in parts.items():
+        assert schema[path]["items"]["required"] == demanded(part)
+
+
+@pytest.mark.parametrize("name", sorted(checks.NAMES))
+def test_the_schema_of_the_checks_is_that_of_their_settings(name: str) -> None:
+    schema, default = own_schema()[f"worker.{name}"], checks.default(name)
+    kind = {bool: "boolean", str: "string", list: "array"}.get(type(default), "number")
+    assert schema["type"] == kind
+    assert schema["description"] == checks.ABOUT[name]
+    if kind == "number":
+        assert (schema["exclusiveMinimum"], schema["maximum"]) == (0, 3600)
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("dnsTestDomains", ["example.com.", "_srv.example.com", "10.96.0.10", "fd00::a"]),
+        ("networkTargets", ["example.com:443", "[fd00::a]:53", "https://example.com/a?b=c", "http://10.0.0.1:8080"]),
+        ("services", ["default/kubernetes", "a-1/b-2"]),
+    ],
+)
+def test_the_schema_refuses_nothing_that_a_worker_accepts(name: str, right: list[str]) -> None:
+    worker_settings.load({name: right}, "here")
+    for value in right:
+        assert re.search(own_schema()[f"worker.{name}"]["items"]["pattern"], value), value
+
+
+def patterns(pattern: str, default: object) -> list[str | None]:
+    """How Helm's regular expressions, which cannot look ahead, say the same; those of paths leave more to the code."""
+    plain = re.sub(r"\(\?[=!](?:[^()]|\([^()]*\))*\)", "", pattern).replace(r"\Z", "$")
+    if r"\0" in plain:
+        return [None, "^/[^:]*$", "^(/[^:]*)?$", "^([^/].*)?$", r"^\S{1,512}$"]
+    is_filled_in = default in ("", NODEFAULT) or "kube-node-ready" in str(default) or default == "latest"
+    return [plain, f"^({plain[1:-1]})?$"] if is_filled_in else [plain]
+
+
+def test_the_defaults_are_the_codes() -> None:
+    """As far as the chart does not know better: images, names and namespaces."""
+    given = render().config
+    assert given.pop("leaderElection")["namespace"] == given["worker"].pop("namespace") == "kube-system"
+    given["worker"] = {key: value for key, value in given["worker"].items() if key not in ("image", "job")}
+    loaded, plain = configs.load(render().file), configs.load("")
+    assert {name: value for name, value in given["worker"].items() if name in checks.NAMES} == {
+        name: checks.default(name) for name in checks.NAMES
+    }
+    worker = msgspec.structs.replace(loaded.worker, checks={}, image=plain.worker.image)
+    assert msgspec.structs.replace(loaded, worker=worker) == plain
+
+
+def test_every_key_with_a_default_is_shown_in_the_values() -> None:
+    shown = {path for path, *_ in walk(VALUES["controller"]["config"])}
+    elsewhere = {"image", "job", "leaderElection", "health", "metrics.enabled", "metrics.port"}  # commented on there
+    for path, kind, default in code_paths(Config):
+        hidden = default is None or "[]" in path or any(word in path for word in elsewhere)
+        assert hidden or part_of(kind) or path in shown, path
+
+
+def walk(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        at = f"{path}.{key}" if path else key
+        yield at, value
+        if isinstance(value, dict):
+            yield from walk(value, at)
+
+
+def test_every_closed_part_of_the_schema_is_closed() -> None:
+    """What Kubernetes defines is open; what is ours is not."""
+    for path, schema in schema_paths(SCHEMA):
+        if schema.get("type") == "object" and "properties" in schema:
+            assert schema["additionalProperties"] is False, path
+
+
+CONFIGURATIONS: list[Mapping[str, Any]] = [
+    {},
+    {"config": {"taintKey": "my-custom/unverified", "taintValue": "true", "taintEffect": "NoExecute"}},
+    {"worker": {"config": {"networkTargets": ["example.com:443"], "dnsService": ""}}},
+    {"imagePullSecrets": ["a", {"name": "b"}], "image": {"digest": DIGEST}},
+    of_config("kubernetes", {"qps": 1_000_000, "burst": 1_000_000}),
+    of_config("worker.resources.limits", {"cpu": 1, "memory": "1Gi"}),
+    of_config("reconciliation.backoffSeconds", None),
+    of_config("nodeManagement.taints", []),
+    of_config("leaderElection", {"enabled": False, "leaseDuration": 30, "namespace": "other"}),
+    of_config("worker.initContainers", [{"name": "a", "image": "b:1", "env": [{"name": "C", "value": "d"}]}]),
+]
+
+
+@pytest.mark.parametrize("values", CONFIGURATIONS)
+def test_the_rendered_configuration_loads_without_a_word(values: Mapping[str, Any]) -> None:
+    assert configs.load(render(values).file).notes == ()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.stem)
+def test_the_configuration_of_every_example_loads(example: Path) -> None:
+    made = render(files=[example])
+    if made.workload["kind"] == "Deployment":
+        assert configs.load(made.file).notes == ()
+    else:
+        assert sources.read(made.variables).timeout_seconds
+
+
+def test_all_of_the_example_configuration_can_stand_in_the_values() -> None:
+    """With its nulls, which mean the same as nothing."""
+    whole = yaml.safe_load((ROOT / "examples" / "controller-config.yaml").read_text())
+    made = render({"controller": {"config": whole}})
+    assert configs.load(made.file).notes == ()
+
+
+# The short form, and where else the same can be said
+
+
+SHORT: Mapping[str, tuple[object, object]] = {
+    "checkTimeout": ("1m5s", 65),
+    "clusterDNSIP": ("10.0.0.10", "10.0.0.10"),
+    "deleteFailedNode": (True, True),
+    "dnsTestDomains": (["a.b"], ["a.b"]),
+    "enableMetrics": (False, False),
+    "initialTimeout": ("600s", 600),
+    "logFormat": ("console", "console"),
+    "logLevel": ("warn", "warn"),
+    "maxRetries": (9, 9),
+    "metricsPort": (9090, 9090),
+    "retryBackoff": ("linear", "linear"),
+    "taintEffect": ("NoExecute", "NoExecute"),
+    "taintKey": ("a/b", "a/b"),
+    "taintValue": ("c", "c"),
+    "verifiedLabel": ("d/e", "d/e"),
+    "verifiedLabelValue": ("f", "f"),
+}
+
+
+@pytest.mark.parametrize("key", MOVED)
+def test_the_short_form_goes_to_its_place(key: str) -> None:
+    """The table of the code's own refusals says where that is."""
+    found = render({"config": {key: given for key, (given, _) in SHORT.items()}}).config
+    for word in re.split(r"[.\[\]]+", MOVED[key]):
+        found = found[int(word) if word.isdecimal() else word]
+    assert found == SHORT[key][1]
+
+
+def test_the_short_form_wins_in_both_modes() -> None:
+    values = {
+        "config": {"maxRetries": 10},
+        "controller": {"config": {"reconciliation": {"maxRetries": 3}}},
+        "daemonset": {"config": {"maxRetries": 4}},
+    }
+    assert render(values).config["reconciliation"]["maxRetries"] == 10
+    assert render({**values, **ONCE, "daemonset": values["daemonset"]}).variables["MAX_RETRIES"] == "10"
+
+
+def test_a_false_is_not_taken_for_nothing() -> None:
+    config = render(off("controller.config.metrics.enabled") | off("config.deleteFailedNode")).config
+    assert config["metrics"]["enabled"] is False
+    assert config["nodeManagement"]["deleteFailedNodes"] is False
+
+
+def test_checks_can_be_said_in_one_place_for_both_modes() -> None:
+    values = {"worker": {"config": {"dnsService": "dns/resolver", "dnsTestDomains": ["a.b"], "payload": False}}}
+    assert render(values).config["worker"]["dnsService"] == "dns/resolver"
+    made = render({**values, **ONCE})
+    read = sources.read(made.variables)
+    assert (read.dns_service, read.dns_test_domains, read.payload) == ("dns/resolver", ("a.b",), False)
+    assert made.rights(DAEMONSET)["dns services resolver"] == "get"
+
+
+def test_a_config_map_of_ones_own_has_the_say_about_the_checks() -> None:
+    made = render(of_config("worker.configMapName", "mine") | {"worker": {"config": {"services": ["a/b"]}}})
+    loaded = configs.load(made.file)
+    assert loaded.worker.config_map_name == "mine"
+    assert loaded.worker.checks == {}
+    assert made.rights(WORKER)["a services b"] == "get"
+
+
+@pytest.mark.parametrize(
+    ("top", "own", "image"),
+    [
+        ({}, {}, f"kube-node-ready:{__version__}"),
+        ({"repository": "registry.example/a", "tag": "1"}, {}, "registry.example/a:1"),
+        ({"digest": DIGEST}, {}, f"kube-node-ready@{DIGEST}"),
+        ({"digest": DIGEST}, {"tag": "2"}, "kube-node-ready:2"),
+        ({"digest": DIGEST}, {"repository": "other"}, f"other:{__version__}"),
+        ({"tag": "1"}, {"digest": DIGEST}, f"kube-node-ready@{DIGEST}"),
+    ],
+)
+def test_each_role_has_its_image(top: dict[str, str], own: dict[str, str], image: str) -> None:
+    made = render({"image": top, "controller": {"image": own, "config": {"worker": {"image": own}}}})
+    assert made.container["image"] == configs.load(made.file).worker.image.reference == image
+    assert render({**ONCE, "image": top, "daemonset": {"image": own}}).container["image"] == image
+
+
+def test_pull_secrets_and_priority_are_for_all_pods() -> None:
+    values = {"imagePullSecrets": ["a", {"name": "b"}], "priorityClassName": "high"}
+    for made in (render(values), render({**values, **ONCE})):
+        assert made.pod["spec"]["imagePullSecrets"] == [{"name": "a"}, {"name": "b"}]
+        assert made.pod["spec"]["priorityClassName"] == "high"
+    worker = configs.load(render(values).file).worker
+    assert (worker.image_pull_secrets, worker.priority_class_name) == (("a", "b"), "high")
+
+
+# Restarts
+
+
+def checksum(made: Rendered) -> str:
+    return str(made.pod["metadata"]["annotations"]["checksum/config"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [({}, of_config("reconciliation.maxRetries", 6)), (ONCE, {**ONCE, "config": {"maxRetries": 6}})],
+    ids=["controller", "daemonset"],
+)
+def test_a_new_configuration_is_a_new_pod(before: dict[str, Any], after: dict[str, Any]) -> None:
+    assert checksum(render(before)) != checksum(render(after))
+
+
+@pytest.mark.parametrize("mode", [{}, ONCE], ids=["controller", "daemonset"])
+def test_nothing_else_is(mode: dict[str, Any]) -> None:
+    other = {
+        "commonAnnotations": {"a": "b"},
+        "networkPolicy": {"enabled": True},
+        "controller": {"service": {"annotations": {"a": "b"}}, "serviceAccount": {"annotations": {"a": "b"}}},
+        "daemonset": {"serviceAccount": {"annotations": {"a": "b"}}},
+    }
+    assert render(mode).pod == render({**mode, **other}).pod
+
+
+def test_the_checksum_cannot_be_overridden() -> None:
+    made = render({"controller": {"podAnnotations": {"checksum/config": "mine", "a": "b"}}})
+    assert made.pod["metadata"]["annotations"] == {"checksum/config": checksum(render()), "a": "b"}
+
+
+# Pods
+
+
+def passes_restricted(pod: Object) -> None:
+    """The `restricted` Pod Security Standard, and a root file system that cannot be written to."""
+    assert not any(pod.get(field) for field in ("hostNetwork", "hostPID", "hostIPC"))
+    assert {source for volume in pod.get("volumes", []) for source in volume.keys() - {"name"}} <= {"configMap"}
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] == 1000
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in pod["containers"] + pod.get("initContainers", []):
+        context = container["securityContext"]
+        assert context["allowPrivilegeEscalation"] is False
+        assert context["capabilities"] == {"drop": ["ALL"]}
+        assert context["readOnlyRootFilesystem"] is True
+        assert context.keys() <= {"allowPrivilegeEscalation", "capabilities", "readOnlyRootFilesystem"}
+        assert not any("hostPort" in port for port in container.get("ports", []))
+
+
+@pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda file: file.stem if file else "defaults")
+def test_every_pod_passes_the_restricted_standard(example: Path | None) -> None:
+    made = render(files=[example] if example else [])
+    passes_restricted(made.pod["spec"])
+    assert made.pod["spec"]["automountServiceAccountToken"] is True
+    assert made.pod["spec"]["enableServiceLinks"] is False
+    if made.workload["kind"] == "Deployment":
+        passes_restricted(worker_pod(Node("a", "uid"), 1, settings.template(configs.load(made.file)))["spec"])
+
+
+@pytest.mark.parametrize("mode", [{}, ONCE], ids=["controller", "daemonset"])
+def test_tokens_are_for_the_pods_of_the_chart(mode: dict[str, Any]) -> None:
+    """But a worker's pod is made by the controller, and needs one."""
+    tokens = {one["metadata"]["name"]: one["automountServiceAccountToken"] for one in render(mode).of("ServiceAccount")}
+    assert tokens == ({DAEMONSET: False} if mode else {CONTROLLER: False, WORKER: True})
+
+
+def test_the_controller_is_started_with_its_file_and_probed() -> None:
+    container = render().container
+    assert container["command"] == ["/kube-node-ready-controller"]
+    (mount,) = container["volumeMounts"]
+    assert container["args"] == [f"--config={mount['mountPath']}/config.yaml"]
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": 8081}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": 8081}
+    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {"metrics": 8080, "health": 8081}
+
+
+@pytest.mark.parametrize("values", [nested("controller.health.port", 8080), of_config("health.port", 8080)])
+def test_metrics_and_probes_may_share_a_port(values: dict[str, Any]) -> None:
+    container = render(values).container
+    assert [port["name"] for port in container["ports"]] == ["metrics"]
+    assert container["livenessProbe"]["httpGet"]["port"] == 8080
+
+
+def test_the_ports_of_the_values_are_those_of_the_configuration() -> None:
+    made = render({"controller": {"metrics": {"port": 9090}, "health": {"port": 9091}}})
+    loaded = configs.load(made.file)
+    assert (loaded.metrics.port, loaded.health.port) == (9090, 9091)
+    (port,) = made.one("Service")["spec"]["ports"]
+    assert port["port"] == 9090
+    assert port["targetPort"] in [one["name"] for one in made.container["ports"]]
+
+
+def test_without_metrics_there_is_no_service() -> None:
+    assert "Service" not in render(off("controller.metrics.enabled")).kinds
+
+
+def test_a_cold_cluster_cannot_deadlock() -> None:
+    """Where every node is gated and not ready, the controller must be able to run."""
+    gates = [{"key": "a/b", "effect": "NoExecute"}, {"key": "c/d", "effect": "NoSchedule"}]
+    tolerated = render(of_config("nodeManagement.taints", gates)).pod["spec"]["tolerations"]
+    assert {"key": "a/b", "operator": "Exists"} in tolerated
+    assert {"key": "c/d", "operator": "Exists"} in tolerated
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        assert {"key": key, "operator": "Exists", "effect": "NoSchedule"} in tolerated
+
+
+@pytest.mark.parametrize("mode", ["controller", "daemonset"])
+def test_more_tolerations_are_added(mode: str) -> None:
+    more = {"key": "gpu", "operator": "Exists"}
+    tolerated = render({"deploymentMode": mode, mode: {"tolerations": [more]}}).pod["spec"]["tolerations"]
+    assert GATE in tolerated
+    assert more in tolerated
+
+
+def test_several_replicas_keep_apart_and_survive_a_drain() -> None:
+    one, two = render(), render(nested("controller.replicas", 2))
+    assert "affinity" not in one.pod["spec"]
+    assert "topologySpreadConstraints" not in one.pod["spec"]
+    labels = two.workload["spec"]["selector"]["matchLabels"]
+    (apart,) = two.pod["spec"]["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert apart["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
+    assert apart["podAffinityTerm"]["labelSelector"]["matchLabels"] == labels
+    (spread,) = two.pod["spec"]["topologySpreadConstraints"]
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+    budget = two.one("PodDisruptionBudget")["spec"]
+    assert (budget["maxUnavailable"], budget["selector"]["matchLabels"]) == (1, labels)
+
+
+@pytest.mark.parametrize(
+    ("election", "strategy"), [(True, {"maxSurge": 1, "maxUnavailable": 0}), (False, None)], ids=["elected", "alone"]
+)
+def test_two_controllers_work_at_a_time_only_if_they_can_agree(*, election: bool, strategy: object) -> None:
+    made = render(nested("controller.leaderElection.enabled", election)).workload["spec"]["strategy"]
+    assert made["type"] == ("RollingUpdate" if election else "Recreate")
+    assert made.get("rollingUpdate") == strategy
+
+
+def test_selectors_find_the_pods_and_not_the_workers() -> None:
+    for made in (render({"networkPolicy": {"enabled": True}}), render({**ONCE, "networkPolicy": {"enabled": True}})):
+        labels = made.pod["metadata"]["labels"]
+        workers = dict(part.split("=") for part in SELECTOR.split(","))
+        assert not workers.items() <= labels.items()
+        assert made.workload["spec"]["selector"]["matchLabels"].items() <= labels.items()
+        for service in made.of("Service"):
+            assert service["spec"]["selector"].items() <= labels.items()
+
+
+def test_pods_can_be_given_more() -> None:
+    more: dict[str, Any] = {
+        "extraEnv": [{"name": "A", "value": "b"}],
+        "extraVolumes": [{"name": "tmp", "emptyDir": {}}],
+        "extraVolumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+        "extraArgs": ["--dry-run"],
+        "podLabels": {"c": "d"},
+        "podAnnotations": {"e": "f"},
+        "nodeSelector": {"g": "h"},
+        "priorityClassName": "high",
+    }
+    for mode in ("controller", "daemonset"):
+        made = render({"deploymentMode": mode, mode: more})
+        pod, container = made.pod, made.container
+        assert more["extraEnv"][0] in container["env"]
+        assert more["extraVolumes"][0] in pod["spec"]["volumes"]
+        assert more["extraVolumeMounts"][0] in container["volumeMounts"]
+        assert "--dry-run" in container["args"]
+        assert pod["metadata"]["labels"]["c"] == "d"
+        assert pod["metadata"]["annotations"]["e"] == "f"
+        assert pod["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux", "g": "h"}
+        assert pod["spec"]["priorityClassName"] == "high"
+
+
+# Rights, verb by verb
+
+OF_THE_CONTROLLER = {
+    "* nodes": "list patch watch",
+    "* nodes/status": "patch",
+    "kube-system pods": "create delete get list watch",
+    "kube-system leases": "create",
+    f"kube-system leases {CONTROLLER}": "get update",
+    "default events": "create",
+}
+OF_THE_LEDGER = {"kube-system configmaps": "create", f"kube-system configmaps {watched.LEDGER}": "list patch watch"}
+OF_WORKERS = {
+    "default services kubernetes": "get",
+    "default endpointslices": "list",
+    "kube-system services kube-dns": "get",
+    "kube-system endpointslices": "list",
+}
+OF_THE_DAEMONSET = {
+    "* nodes": "get patch",
+    "* nodes/status": "patch",
+    "default events": "create",
+    **OF_WORKERS,
+}
+REMOVING = {"deleteFailedNodes": True}
+
+
+@pytest.mark.parametrize(
+    ("config", "rights"),
+    [
+        ({}, OF_THE_CONTROLLER),
+        (
+            {"nodeManagement": REMOVING},
+            OF_THE_CONTROLLER
+            | OF_THE_LEDGER
+            | {"* nodes": "delete list patch watch", "* nodeclaims": "delete get list"},
+        ),
+        (
+            {"nodeManagement": {**REMOVING, "removal": {"dryRun": True}}},
+            OF_THE_CONTROLLER | OF_THE_LEDGER | {"* nodeclaims": "get list"},
+        ),
+        ({"dryRun": True}, {"* nodes": "list watch", "kube-system pods": "list watch"}),
+        (
+            {"dryRun": True, "nodeManagement": REMOVING},
+            {
+                "* nodes": "list watch",
+                "kube-system pods": "list watch",
+                f"kube-system configmaps {watched.LEDGER}": "list watch",
+            },
+        ),
+        (
+            {"leaderElection": {"enabled": False}},
+            {what: verbs for what, verbs in OF_THE_CONTROLLER.items() if "leases" not in what},
+        ),
+        (
+            {"worker": {"namespace": "workers"}, "leaderElection": {"id": "mine", "namespace": "locks"}},
+            {
+                "* nodes": "list patch watch",
+                "* nodes/status": "patch",
+                "workers pods": "create delete get list watch",
+                "locks leases": "create",
+                "locks leases mine": "get update",
+                "default events": "create",
+            },
+        ),
+    ],
+    ids=["verifies", "removes", "would remove", "dry run", "dry run of removal", "alone", "elsewhere"],
+)
+def test_the_controller_may_do_this_and_no_more(config: dict[str, Any], rights: dict[str, str]) -> None:
+    assert render({"controller": {"config": config}}).rights(CONTROLLER) == rights
+
+
+@pytest.mark.parametrize(
+    ("worker", "rights"),
+    [
+        ({}, OF_WORKERS),
+        ({"dnsService": ""}, OF_WORKERS),
+        ({"services": [], "dnsService": ""}, {}),
+        (
+            {"services": ["a/b", "a/c"], "dnsService": "d/e"},
+            {
+                "a services b": "get",
+                "a services c": "get",
+                "a endpointslices": "list",
+                "d services e": "get",
+                "d endpointslices": "list",
+            },
+        ),
+    ],
+)
+def test_workers_may_read_what_they_check_and_no_more(worker: dict[str, Any], rights: dict[str, str]) -> None:
+    assert render(of_config("worker", worker)).rights(WORKER) == rights
+
+
+@pytest.mark.parametrize(
+    ("config", "rights"),
+    [
+        ({}, OF_THE_DAEMONSET),
+        (
+            {"deleteFailedNode": True},
+            OF_THE_DAEMONSET | {"* nodes": "delete get patch", "* nodeclaims": "delete get list"},
+        ),
+        ({"enableConnectivityMatrix": True}, OF_THE_DAEMONSET | {"kube-system pods": "list"}),
+        ({"dryRun": True}, {"* nodes": "get", **OF_WORKERS}),
+    ],
+    ids=["verifies", "deletes", "matrix", "dry run"],
+)
+def test_the_daemonset_may_do_this_and_no_more(config: dict[str, Any], rights: dict[str, str]) -> None:
+    assert render({**ONCE, "config": config}).rights(DAEMONSET) == rights
+
+
+def test_rights_are_the_only_thing_that_rbac_switches_off() -> None:
+    without = render(off("rbac.create"))
+    assert render().kinds - without.kinds == {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+
+
+def test_accounts_of_ones_own_get_the_rights() -> None:
+    own = {"serviceAccount": {"create": False, "name": "mine"}}
+    made = render({"controller": own})
+    assert made.rights("mine") == OF_THE_CONTROLLER
+    assert made.pod["spec"]["serviceAccountName"] == "mine"
+    made = render({"worker": own})
+    assert made.rights("mine") == OF_WORKERS
+    assert configs.load(made.file).worker.service_account_name == "mine"
+    made = render({**ONCE, "daemonset": own})
+    assert made.rights("mine") == OF_THE_DAEMONSET
+    for values in ({"controller": own}, {"worker": own}, {**ONCE, "daemonset": own}):
+        assert "mine" not in [account["metadata"]["name"] for account in render(values).of("ServiceAccount")]
+
+
+def test_subjects_are_in_the_namespace_of_their_pods() -> None:
+    made = render(of_config("worker.namespace", "workers"), namespace="operators")
+    for binding in made.of("RoleBinding") + made.of("ClusterRoleBinding"):
+        (subject,) = binding["subjects"]
+        assert subject["namespace"] == ("workers" if subject["name"] == WORKER else "operators")
+    assert made.one("ServiceAccount", WORKER)["metadata"]["namespace"] == "workers"
+
+
+# The DaemonSet
+
+VARIABLES = {
+    "INITIAL_TIMEOUT": "300s",
+    "CHECK_TIMEOUT": "10s",
+    "MAX_RETRIES": "5",
+    "RETRY_BACKOFF": "exponential",
+    "DNS_TEST_DOMAINS": "kubernetes.default.svc.cluster.local",
+    "CLUSTER_DNS_IP": "",
+    "TAINT_KEY": "node-ready/unverified",
+    "TAINT_VALUE": "true",
+    "TAINT_EFFECT": "NoSchedule",
+    "VERIFIED_LABEL": "node-ready/verified",
+    "VERIFIED_LABEL_VALUE": "true",
+    "DELETE_FAILED_NODE": "false",
+    "ENABLE_CONNECTIVITY_MATRIX": "false",
+    "ENABLE_METRICS": "true",
+    "METRICS_PORT": "8080",
+    "LOG_LEVEL": "info",
+    "LOG_FORMAT": "json",
+    "DRY_RUN": "false",
+}
+UNVERIFIED = {"key": "node-ready/verified", "operator": "DoesNotExist"}
+
+
+def test_the_daemonset_has_the_names_that_its_settings_always_had() -> None:
+    made = render(ONCE)
+    assert made.variables == VARIABLES | {"MODE": "once"}
+    assert made.one("ConfigMap")["metadata"]["name"] == "kube-node-ready-config"
+    assert [variable["name"] for variable in made.container["env"]] == ["NODE_NAME", "POD_NAME", "POD_NAMESPACE"]
+
+
+def test_the_daemonset_that_stays_is_told_when_to_check_again() -> None:
+    made = render(CONTINUOUS)
+    told = {"MODE": "continuous", "CHECK_INTERVAL": "60s", "FAILURE_THRESHOLD": "3"}
+    assert made.variables == VARIABLES | told
+    assert "affinity" not in made.pod["spec"]
+
+
+def test_the_daemonset_leaves_a_verified_node() -> None:
+    affinity = render(ONCE).pod["spec"]["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term == {"matchExpressions": [UNVERIFIED]}
+    assert GATE in render(ONCE).pod["spec"]["tolerations"]
+
+
+def test_it_does_so_whatever_else_its_affinity_asks_for() -> None:
+    """Terms are alternatives: one without the label would keep the pod."""
+    pools = [{"key": "pool", "operator": "In", "values": [name]} for name in ("a", "b")]
+    terms = [{"matchExpressions": [pools[0]]}, {"matchExpressions": [pools[1]]}]
+    node = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    made = render({**ONCE, "config": {"verifiedLabel": "x/y"}, "daemonset": {"affinity": {"nodeAffinity": node}}})
+    found = made.pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    unverified = {"key": "x/y", "operator": "DoesNotExist"}
+    assert found == {"nodeSelectorTerms": [{"matchExpressions": [pool, unverified]} for pool in pools]}
+
+
+def test_the_daemonset_is_probed_on_the_port_of_its_metrics() -> None:
+    container = render({**ONCE, "config": {"metricsPort": 9090}}).container
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": 9090}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": 9090}
+
+
+@pytest.mark.parametrize(
+    ("wish", "apis", "is_there"),
+    [
+        ("auto", [POLICIES], True),
+        ("auto", [], False),
+        (True, [], True),
+        (True, [POLICIES], True),
+        (False, [POLICIES], False),
+    ],
+)
+def test_the_admission_policy_is_there_where_the_cluster_knows_it(
+    *, wish: object, apis: list[str], is_there: bool
+) -> None:
+    made = render({**ONCE, "admissionPolicy": {"enabled": wish}}, apis=apis)
+    kinds = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert made.kinds & kinds == (kinds if is_there else set())
+    assert not render({"admissionPolicy": {"enabled": wish}}, apis=apis).kinds & kinds
+
+
+def test_a_pod_of_the_daemonset_may_write_to_its_own_node_only() -> None:
+    values = {**ONCE, "config": {"taintKey": "a/gate", "verifiedLabel": "a/label"}}
+    made = render(values, apis=[POLICIES], namespace="ns")
+    policy, binding = made.one("ValidatingAdmissionPolicy"), made.one("ValidatingAdmissionPolicyBinding")
+    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    spec = policy["spec"]
+    assert spec["failurePolicy"] == "Fail"
+    assert [one["expression"] for one in spec["matchConditions"]] == [
+        'request.userInfo.username == "system:serviceaccount:ns:kube-node-ready"'
+    ]
+    (rule,) = spec["matchConstraints"]["resourceRules"]
+    assert (rule["resources"], rule["operations"]) == (["nodes", "nodes/status"], ["UPDATE", "DELETE"])
+    own, *rest = (one["expression"] for one in spec["validations"])
+    assert own == "variables.home != '' && variables.target == variables.home"
+    may = " ".join(rest)
+    for word in ("'a/gate'", "'a/label'", f"'{patches.ANNOTATION}'", f"'{patches.CONDITION}'"):
+        assert word in may
+    known = {one["name"] for one in spec["variables"]}
+    assert set(re.findall(r"variables\.(\w+)", may)) <= known
+
+
+def test_with_removal_the_policy_is_about_node_claims_too() -> None:
+    made = render({**ONCE, "config": {"deleteFailedNode": True}}, apis=[POLICIES])
+    rules = made.one("ValidatingAdmissionPolicy")["spec"]["matchConstraints"]["resourceRules"]
+    assert rules[1]["resources"] == ["nodeclaims"]
+    assert rules[1]["operations"] == ["DELETE"]
+
+
+# The network
+
+
+def test_the_controller_talks_to_the_api_server_and_prometheus_to_it() -> None:
+    prometheus = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    policy = {"enabled": True, "metricsFrom": prometheus, "apiServer": {"cidrs": ["10.0.0.1/32"]}}
+    made = render({"networkPolicy": policy})
+    spec = made.one("NetworkPolicy", CONTROLLER)["spec"]
+    ports = [{"port": port, "protocol": "TCP"} for port in (443, 6443)]
+    assert spec["egress"] == [{"ports": ports, "to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}]}]
+    metrics, probes = spec["ingress"]
+    assert (metrics["from"], metrics["ports"][0]["port"]) == (prometheus, 8080)
+    assert probes["ports"][0]["port"] == 8081
+
+
+def test_nobody_talks_to_a_worker_and_it_talks_to_everyone() -> None:
+    values = {**of_config("worker.namespace", "workers"), "networkPolicy": {"enabled": True}}
+    spec = render(values).one("NetworkPolicy", WORKER, "workers")["spec"]
+    assert spec["podSelector"]["matchLabels"] == dict(part.split("=") for part in SELECTOR.split(","))
+    assert (spec["ingress"], spec["egress"]) == ([], [{}])
+
+
+# Monitoring
+
+
+def series() -> dict[str, set[str]]:
+    """Every series there is, with its labels, as docs/metrics.md has them."""
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \|", metrics_page.page(), re.MULTILINE)
+    known: dict[str, set[str]] = {}
+    for name, kind, labels in rows:
+        words = set(re.findall(r"`(\w+)`", labels))
+        known |= {f"{name}_bucket": words | {"le"}} if kind == "histogram" else {name: words}
+    return known
+
+
+def alerts() -> list[dict[str, Any]]:
+    made = render(on("controller.metrics.prometheusRule.enabled"))
+    (group,) = made.one("PrometheusRule")["spec"]["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
+
+
+def panels() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((CHART / "dashboard.json").read_text())["panels"]
+    return found
+
+
+def expressions() -> list[str]:
+    return [rule["expr"] for rule in alerts()] + [one["expr"] for panel in panels() for one in panel["targets"]]
+
+
+def test_alerts_and_dashboard_ask_for_series_that_exist_by_labels_they_have() -> None:
+    known = series()
+    for expression in expressions():
+        names = re.findall(r"kube_node_ready_\w+", expression)
+        assert names
+        for name in names:
+            assert name in known, expression
+        labels = set(re.findall(r"\w+", " ".join(re.findall(r"by \((.*?)\)", expression)))) - {"namespace"}
+        assert labels <= set().union(*(known[name] for name in names)), expression
+
+
+def test_words_about_series_name_series_that_exist() -> None:
+    known = series()
+    for rule in alerts():
+        for name in re.findall(r"kube_node_ready_\w+", " ".join(rule["annotations"].values())):
+            assert name in known or f"{name}_bucket" in known, rule["alert"]
+
+
+def test_every_alert_says_what_to_do() -> None:
+    rules = alerts()
+    assert len({rule["alert"] for rule in rules}) == len(rules) > 5
+    for rule in rules:
+        assert rule["labels"]["severity"] in ("critical", "warning", "info")
+        assert rule["annotations"].keys() == {"summary", "description"}
+        assert len(rule["annotations"]["description"]) > 100
+        assert "%" not in rule["annotations"]["description"].replace("%.0f", "")
+        assert rule["expr"].count('namespace="kube-system"') == len(re.findall(r"kube_node_ready_\w+", rule["expr"]))
+        assert rule["expr"].count("(") == rule["expr"].count(")")
+
+
+def test_alerts_can_be_left_out_and_sent_elsewhere() -> None:
+    own = {"alert": "Mine", "expr": "vector(1)"}
+    rule = {"enabled": True, "disabled": ["KubeNodeReadySlow"], "alertLabels": {"team": "a", "severity": "page"}}
+    made = render(nested("controller.metrics.prometheusRule", {**rule, "additionalRules": [own]}))
+    (group,) = made.one("PrometheusRule")["spec"]["groups"]
+    assert "KubeNodeReadySlow" not in [one["alert"] for one in group["rules"]]
+    assert group["rules"][-1] == own
+    assert group["rules"][0]["labels"] == {"severity": "critical", "team": "a"}
+
+
+def test_the_dashboard_shows_labels_that_its_series_have_and_no_panel_covers_another() -> None:
+    known = series()
+    places: set[tuple[int, int]] = set()
+    for panel in panels():
+        for target in panel["targets"]:
+            names = re.findall(r"kube_node_ready_\w+", target["expr"])
+            shown = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            assert shown <= set().union(*(known[name] for name in names)), panel["title"]
+        at = panel["gridPos"]
+        mine = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not mine & places
+        places |= mine
+    assert max(x for x, _ in places) == 23
+
+
+@pytest.mark.parametrize("kind", ["ServiceMonitor", "PodMonitor"])
+def test_a_monitor_finds_what_it_is_to_scrape(kind: str) -> None:
+    wish = {"enabled": True, "namespace": "monitoring", "interval": "30s", "labels": {"release": "prometheus"}}
+    made = render(nested(f"controller.metrics.{kind[0].lower()}{kind[1:]}", wish))
+    monitor = made.one(kind, CONTROLLER, "monitoring")
+    target = made.one("Service")["metadata"] if kind == "ServiceMonitor" else made.pod["metadata"]
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= target["labels"].items()
+    assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["kube-system"]}
+    (endpoint,) = monitor["spec"].get("endpoints") or monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint == {"port": "metrics", "path": "/metrics", "interval": "30s"}
+
+
+def test_the_daemonset_is_scraped_pod_by_pod() -> None:
+    made = render({**ONCE, "daemonset": {"metrics": {"podMonitor": {"enabled": True}}}})
+    selector = made.one("PodMonitor")["spec"]["selector"]["matchLabels"]
+    assert selector.items() <= made.pod["metadata"]["labels"].items()
+
+
+# Words
+
+
+def test_the_notes_tell_how_to_begin_what_to_watch_and_how_to_end() -> None:
+    said = chart.notes()
+    assert "node-ready/unverified=true:NoSchedule" in said
+    assert "startupTaints of the NodePool (not taints)" in said
+    assert "kubectl get nodes -L node-ready/verified" in said
+    assert "kubectl taint nodes --selector='!node-ready/verified' node-ready/unverified:NoSchedule-" in said
+    assert "REMOVED" not in said
+    assert "<" not in said
+
+
+def test_the_notes_know_the_gates_there_are() -> None:
+    said = chart.notes({"config": {"taintKey": "a/gate", "verifiedLabel": "a/label"}, **ONCE})
+    assert "kubectl taint nodes --selector='!a/label' a/gate:NoSchedule-" in said
+    assert "There is no gate" in chart.notes(of_config("nodeManagement.taints", []))
+    said = chart.notes(of_config("nodeManagement.taints", [{"key": "a/b", "effect": "NoExecute"}]))
+    assert "       a/b:NoExecute\n" in said
+
+
+def test_the_notes_warn_of_removal_dry_runs_and_what_has_no_effect() -> None:
+    said = chart.notes(on("controller.config.nodeManagement.deleteFailedNodes"))
+    assert "no more than 1 of a pool and no more than 10 % of it" in said
+    assert f"kubectl annotate configmap -n ns {watched.LEDGER} node-ready/pause-removal=true" in said
+    assert "DRY RUN" in chart.notes(on("controller.config.dryRun"))
+    idle = {"maxRetries": 1, "retryBackoff": "linear", "logging": {"level": "info"}, "dryRun": False}
+    values = {"worker": {"config": {**idle, "payload": False}}}
+    assert "WITHOUT EFFECT: " + ", ".join(f"worker.config.{key}" for key in sorted(idle)) in chart.notes(values)
+    assert configs.load(render(values).file).worker.checks["payload"] is False
+
+
+def test_the_readme_names_the_command_that_frees_nodes() -> None:
+    command = "kubectl taint nodes --selector='!node-ready/verified' node-ready/unverified:NoSchedule-"
+    assert command in (CHART / "README.md").read_text()
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    links = re.findall(r"^\[\w+\]: (\S+)$", (CHART / "README.md").read_text(), re.MULTILINE)
+    assert len(links) > 5
+    for link in links:
+        assert (CHART / link).exists(), link
+
+
+def test_the_karpenter_example_gates_by_a_startup_taint() -> None:
+    (pool,) = yaml.safe_load_all((ROOT / "examples" / "karpenter-example.yaml").read_text())
+    assert pool["apiVersion"] == "karpenter.sh/v1"
+    spec = pool["spec"]["template"]["spec"]
+    assert "taints" not in spec
+    (taint,) = spec["startupTaints"]
+    (gate,) = model.NodeManagement().taints
+    assert taint == {"key": gate.key, "value": gate.value, "effect": gate.effect}
