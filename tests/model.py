@@ -154,7 +154,7 @@ class Cluster:
                 if name_of(node.uid, attempt) not in self.pods:
                     self._create(worker_pod(node, attempt, self._template))
             case Release(node, record):
-                self.nodes[node.name] = _json_patched(self._find(node), patches.release(node, record, self.policy))
+                self.nodes[node.name] = json_patched(self._find(node), patches.release(node, record, self.policy))
             case WriteRecord(node, record):
                 self._merge(node, patches.status(node, record, self.policy))
             case Adopt(node, record, version):
@@ -209,7 +209,7 @@ class Cluster:
         return next((known for known in found if known["type"] == patches.CONDITION), {})
 
 
-def _json_patched(target: Json, patch: patches.JsonPatch) -> Json:
+def json_patched(target: Json, patch: patches.JsonPatch) -> Json:
     """All or nothing, as RFC 6902 says."""
     result = copy.deepcopy(target)
     for step in patch:
@@ -222,6 +222,8 @@ def _json_patched(target: Json, patch: patches.JsonPatch) -> Json:
                 raise LostRace
         elif step["op"] == "remove":
             del where[int(last) if isinstance(where, list) else last]
+        elif isinstance(where, list):
+            where.insert(len(where) if last == "-" else int(last), step["value"])
         else:
             where[last] = step["value"]
     return result

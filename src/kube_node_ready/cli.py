@@ -16,21 +16,16 @@ _CONFIG = "/etc/kube-node-ready/config.yaml"
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """`kube-node-ready`: for people at a terminal."""
-    parser = argparse.ArgumentParser(
-        prog="kube-node-ready",
-        description="Keeps workloads off a new Kubernetes node until the node has proved that its network works.",
-        epilog="The controller is kube-node-ready-controller; what it runs on each node is kube-node-ready-worker.",
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    verbs = parser.add_subparsers(metavar="VERB")
-    verbs.add_parser("check", help="run the checks on this machine, here and now", add_help=False)
+    """`kube-node-ready`: with a verb for people at a terminal, without one for a DaemonSet."""
     words = sys.argv[1:] if argv is None else list(argv)
     if words[:1] == ["check"]:
         sys.exit(_check(words[1:]))
-    parser.parse_args(words)
-    parser.print_help(sys.stderr)
-    sys.exit(EXIT_CONFIGURATION)
+    if words == ["--version"]:
+        print(f"kube-node-ready {__version__}")
+        sys.exit()
+    from kube_node_ready.daemonset import process  # noqa: PLC0415  the others need not wait for it
+
+    process.main(words)
 
 
 def controller(argv: Sequence[str] | None = None) -> NoReturn:

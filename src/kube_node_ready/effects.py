@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Protocol, assert_never
+from typing import Protocol, assert_never
 
 import msgspec
 
@@ -12,7 +12,7 @@ from kube_node_ready.kube.client import Kube, PatchKind
 from kube_node_ready.kube.errors import AlreadyExists, LostRace, NotFound, Refused
 from kube_node_ready.log import log
 from kube_node_ready.objects import Pod
-from kube_node_ready.verify import budget, patches
+from kube_node_ready.verify import budget, events, patches
 from kube_node_ready.verify.model import (
     Adopt,
     Announce,
@@ -29,8 +29,6 @@ from kube_node_ready.verify.model import (
 from kube_node_ready.verify.workerpod import PodTemplate, name_of, read_worker, worker_pod
 
 COMPONENT = "kube-node-ready-controller"
-_EVENTS = "/api/v1/namespaces/default/events"
-_LONGEST_EVENT = 1024
 _REMEMBERED = 10_000
 _encode = msgspec.json.encode
 
@@ -125,12 +123,12 @@ class Writer:
         raise LostRace(409, "Edited", f"pod {name} is to be made again")
 
     async def _announce(self, news: Announce) -> bool:
-        event = _event(news, self._setup.now(), self._setup.identity)
+        event = events.event(news, self._setup.now(), COMPONENT, self._setup.identity)
         name = event["metadata"]["name"]
         if name in self._told:
             return False
         try:
-            await self._kube.create(_EVENTS, _encode(event))
+            await self._kube.create(events.PATH, _encode(event))
         except AlreadyExists:
             pass
         except (Refused, NotFound) as why:  # no right to, or a quota: nobody must wait at the gate for that
@@ -220,30 +218,3 @@ def _is_watched(pod: Pod) -> bool:
     labels = pod.metadata.labels or {}
     ours = labels.get("app") == "kube-node-ready" and labels.get("component") == "worker"
     return ours and read_worker(pod) is not None
-
-
-def _edition(news: Announce, now: datetime) -> str:
-    """What is held up for long is said again every hour, when its last Event may have expired."""
-    return f".{now:%Y%m%d%H}" if news.reason == "RemovalBlocked" else ""
-
-
-def _event(news: Announce, now: datetime, identity: str) -> dict[str, Any]:
-    time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {
-            "name": f"node-ready.{news.node.uid}.{news.attempt}.{news.reason.lower()}{_edition(news, now)}",
-            "namespace": "default",
-        },
-        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": news.node.name, "uid": news.node.uid},
-        "reason": news.reason,
-        "message": news.message[:_LONGEST_EVENT],
-        "type": "Warning" if news.warning else "Normal",
-        "firstTimestamp": time,
-        "lastTimestamp": time,
-        "count": 1,
-        "source": {"component": COMPONENT},
-        "reportingComponent": COMPONENT,
-        "reportingInstance": identity,
-    }

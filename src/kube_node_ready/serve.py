@@ -18,10 +18,11 @@ STALLED_SECONDS = 60
 
 
 class Health:
-    """What the probes are told. Written by the event loop, read by the servers."""
+    """What the probes are told. Written by the loop that does the work, read by the servers."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = STALLED_SECONDS) -> None:
         self._last_beat = time.monotonic()
+        self._patience = patience
         self.not_ready: Callable[[], str | None] = lambda: "the controller is starting"
 
     def beat(self) -> None:
@@ -31,17 +32,22 @@ class Health:
     def ill(self) -> str | None:
         """About this process alone: a broken API server is not mended by killing us."""
         still = time.monotonic() - self._last_beat
-        return f"the event loop has not turned for {still:.0f} s" if still > STALLED_SECONDS else None
+        return f"the event loop has not turned for {still:.0f} s" if still > self._patience else None
 
 
 class Server:
-    """One port. Port 0 takes a free one; `port` says which."""
+    """One port. Port 0 takes a free one; `port` says which. `fields` is where another one could be chosen."""
 
-    def __init__(self, port: int, health: Health, registry: CollectorRegistry | None) -> None:
+    def __init__(
+        self,
+        port: int,
+        health: Health,
+        registry: CollectorRegistry | None,
+        fields: str = "metrics.port or health.port",
+    ) -> None:
         try:
             self._server = _QuietServer(("", port), _handler(health, registry))
         except OSError as why:
-            fields = "metrics.port or health.port"
             raise OSError(f"{fields}: port {port} cannot be had ({why.strerror}); choose a free one") from why
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 5}, daemon=True)
 

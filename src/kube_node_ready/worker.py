@@ -15,9 +15,10 @@ from contextlib import suppress
 from kube_node_ready import __version__, log
 from kube_node_ready.checks import access, files, plan, report, sources
 from kube_node_ready.checks.access import NoAccessError
-from kube_node_ready.checks.model import PASSED, Job, Result
-from kube_node_ready.checks.run import Limits, Observer, Runner
+from kube_node_ready.checks.model import Here, Result
+from kube_node_ready.checks.run import Limits, Runner
 from kube_node_ready.checks.settings import Settings, SettingsError
+from kube_node_ready.checks.telling import Teller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,14 +27,6 @@ if TYPE_CHECKING:
 
 TERMINATION_LOG = "/dev/termination-log"
 EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_UNEXPECTED = 0, 1, 2, 3, 10
-_TITLES = {
-    "dns": ("DNS check", "domain"),
-    "api": ("API check", "address"),
-    "network": ("Network check", "address"),
-    "services": ("Service check", "service"),
-    "payload": ("Payload check", "path"),
-    "clock": ("Clock check", "address"),
-}
 _HELP = f"""\
 Proves from inside a pod that this node's network works, and says so by its exit code.
 
@@ -44,6 +37,7 @@ what it checks, all at the same time:
   services  the Services of services exist and have ready endpoints
   payload   an answer of at least 64 KB arrives whole
   clock     this node's clock agrees with the API server's
+  matrix    (only with connectivityMatrix) TCP to pods of DaemonSet mode on other nodes
 
 settings, the strongest last:
   the file that {sources.FILE_VARIABLE} names ({sources.FILE}), in YAML or JSON
@@ -99,7 +93,7 @@ def work(
         dry_run = dry_run or settings.dry_run
         node = node or _nodes_name(dry_run=dry_run)
         results = _check(settings, environ, folder)
-        code = EXIT_PASSED if all(result.verdict == PASSED for result in results) else EXIT_FAILED
+        code = EXIT_PASSED if all(result.ok for result in results) else EXIT_FAILED
     except SettingsError as why:
         code, error = EXIT_CONFIGURATION, str(why)
     except NoAccessError as why:
@@ -122,8 +116,8 @@ def _nodes_name(*, dry_run: bool) -> str:
 def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.PathLike[str]) -> list[Result]:
     begun = time.monotonic()
     node, namespace = environ.get("NODE_NAME", ""), environ.get("POD_NAMESPACE", "")
-    jobs = plan.in_pod(settings, access.in_pod(environ, folder))
-    runner = Runner(Limits(settings.check_timeout_seconds, settings.timeout_seconds), _Teller())
+    jobs = plan.in_pod(settings, access.in_pod(environ, folder), Here(node, namespace))
+    runner = Runner(Limits(settings.check_timeout_seconds, settings.timeout_seconds), Teller())
     log.log("Verification started", node=node, namespace=namespace, version=__version__)
     before = signal.signal(signal.SIGTERM, lambda *_: runner.stop())
     try:
@@ -137,20 +131,6 @@ def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.Path
     else:
         log.log("All checks passed", node=node, total_duration=duration)
     return results
-
-
-class _Teller(Observer):
-    def begun(self, job: Job) -> None:
-        title, kind = _TITLES[job.name]
-        log.log(f"Starting {title}", level="info", **{kind: job.target})
-
-    def ended(self, result: Result, facts: Mapping[str, object]) -> None:
-        title, kind = _TITLES[result.name]
-        fields = {kind: result.target, **facts, "duration": f"{result.ms / 1000:.3f}s"}
-        if result.verdict == PASSED:
-            log.log(f"{title} passed", level="info", **fields)
-        else:
-            log.log(f"{title} failed", level="error", error=result.error, **fields)
 
 
 def _leave(words: bytes, environ: Mapping[str, str], *, dry_run: bool) -> None:

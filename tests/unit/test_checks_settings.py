@@ -41,6 +41,9 @@ def test_everything_can_be_said() -> None:
         "maxClockSkewSeconds": 1.5,
         "logging": {"level": "debug", "format": "console"},
         "dryRun": True,
+        "connectivityMatrix": True,
+        "connectivitySample": 3,
+        "connectivityPort": 9090,
         "maxRetries": 3,
         "retryBackoff": "linear",
         "initialCheckTimeoutSeconds": 300,
@@ -50,6 +53,7 @@ def test_everything_can_be_said() -> None:
     assert found.dns_test_domains == ("example.com", "8.8.8.8")
     assert (found.check_timeout_seconds, found.timeout_seconds) == (5, 120)
     assert (found.log_level, found.log_format, found.dry_run) == ("debug", "console", True)
+    assert (found.connectivity_matrix, found.connectivity_sample, found.connectivity_port) == (True, 3, 9090)
 
 
 def test_the_originals_worker_file_is_understood() -> None:
@@ -91,6 +95,9 @@ def test_all_mistakes_are_told_at_once() -> None:
         ("payloadPath", "openapi", "a path of the API server"),
         ("payloadPath", "/a b", "a path of the API server"),
         ("maxRetries", -1, "a whole number"),
+        ("connectivitySample", 0, "a whole number from 1 to 100"),
+        ("connectivitySample", True, "a whole number"),
+        ("connectivityPort", "65536", "a whole number from 1 to 65535"),
         ("retryBackoff", "random", "exponential or linear"),
         ("logging", "debug", "a mapping with level and format"),
     ],

@@ -64,6 +64,35 @@ def test_maps_that_do_not_exist_are_made_only_if_nobody_else_made_them() -> None
     assert checked(patch) == {"/metadata/uid": "uid-1", "/metadata/labels": None, "/metadata/annotations": None}
 
 
+FAILURE = Record(3, failures=3, outcome=Outcome.FAILED, at=NOW, since=NOW)
+
+
+def engaged(node: Node) -> list[dict[str, Any]]:
+    """What closing this node's gate changes, after the tests."""
+    patch = patches.engage(node, FAILURE, POLICY, OURS, "7")
+    assert checked(patch)["/metadata/uid"] == "uid-1"
+    assert checked(patch)["/metadata/resourceVersion"] == "7", "whoever came first wins"
+    return [step for step in patch if step["op"] != "test"]
+
+
+def test_a_gate_is_closed_without_touching_the_taints_of_others() -> None:
+    label, taint, record = engaged(Node("a", "uid-1", labelled=True, taints=(FOREIGN, SAME_KEY)))
+    assert label == {"op": "remove", "path": "/metadata/labels/node-ready~1verified"}
+    assert taint["path"] == "/spec/taints/-"
+    assert taint["value"] == {"key": "node-ready/unverified", "effect": "NoSchedule", "value": "true"}
+    assert record["value"] == patches.encode(FAILURE)
+
+
+def test_the_first_taint_of_a_node_makes_the_list() -> None:
+    (taint,) = [step for step in engaged(Node("a", "uid-1")) if "taints" in step["path"]]
+    assert (taint["path"], len(taint["value"])) == ("/spec/taints", 1)
+
+
+def test_a_gate_that_is_closed_already_stays_as_it_is() -> None:
+    node = Node("a", "uid-1", labelled=True, taints=(Taint(OURS.key, OURS.effect, "other"),))
+    assert not [step for step in engaged(node) if "taints" in step["path"]]
+
+
 @pytest.mark.parametrize(
     ("record", "status", "reason"),
     [

@@ -49,8 +49,8 @@ class Access(Record):
             plain.close()
             raise
 
-    def converse(self, deadline: Deadline) -> Conversation:
-        headers = {"Accept": "application/json"}
+    def converse(self, deadline: Deadline, agent: str = "kube-node-ready-worker") -> Conversation:
+        headers = {"Accept": "application/json", "User-Agent": agent}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         return Conversation(self.connect(deadline), self.target, headers)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from kube_node_ready.checks.record import Record
 
-CHECKS = ("dns", "api", "network", "services", "payload", "clock")
+CHECKS = ("dns", "api", "network", "services", "payload", "clock", "matrix")
 
 # Checks know better than their runner what they waited for, so it gives them this long to say it.
 GRACE_SECONDS = 0.5
@@ -53,6 +53,13 @@ class Deadline:
 
     def __str__(self) -> str:
         return f"{self.seconds:.3g} s"
+
+
+class Here(Record):
+    """Which pod of ours asks: others are judged by not being on its node."""
+
+    node: str
+    namespace: str
 
 
 class Job(Record):

@@ -6,12 +6,15 @@ from functools import partial
 from kube_node_ready.checks import api, dns, network, services, wire
 from kube_node_ready.checks import settings as reading
 from kube_node_ready.checks.access import Access
-from kube_node_ready.checks.model import Deadline, Job, Proof, SkippedError
+from kube_node_ready.checks.model import Deadline, Here, Job, Proof, SkippedError
 from kube_node_ready.checks.services import Lookup
 from kube_node_ready.checks.settings import Settings
 
+_OUTSIDE = "pods can be reached from inside the cluster only"
+_PEERS = "pods of ours on other nodes"
 
-def in_pod(settings: Settings, access: Access) -> tuple[Job, ...]:
+
+def in_pod(settings: Settings, access: Access, here: Here) -> tuple[Job, ...]:
     """What a node must prove."""
     endpoints = _lookups(settings, access)
     jobs = [*_dns(settings, access.host), *_of_the_api(settings, access), *_configured(settings)]
@@ -20,6 +23,8 @@ def in_pod(settings: Settings, access: Access) -> tuple[Job, ...]:
         prove = partial(network.each_dns_server, found, settings.dns_service, settings.cluster_name)
         jobs.append(Job("network", settings.dns_service, prove))
     jobs += _services(settings, endpoints)
+    if settings.connectivity_matrix:
+        jobs.append(_matrix(settings, access, here))
     return tuple(jobs)
 
 
@@ -32,7 +37,9 @@ def on_this_machine(settings: Settings, access: Access | None, why_no_access: st
     else:
         jobs += [_skipped(name, target, why_no_access) for name, target in _needs_access(settings)]
     if settings.dns_service:
-        jobs.append(_skipped("network", settings.dns_service, "pods can be reached from inside the cluster only"))
+        jobs.append(_skipped("network", settings.dns_service, _OUTSIDE))
+    if settings.connectivity_matrix:
+        jobs.append(_skipped("matrix", _PEERS, _OUTSIDE))
     return tuple(jobs + _configured(settings))
 
 
@@ -96,6 +103,13 @@ def _services(settings: Settings, endpoints: dict[str, Lookup]) -> list[Job]:
         Job("services", service, partial(services.has_ready_endpoints, endpoints[service]))
         for service in settings.services
     ]
+
+
+def _matrix(settings: Settings, access: Access, here: Here) -> Job:
+    from kube_node_ready.checks import matrix  # noqa: PLC0415  most nodes are not asked for it
+
+    wanted = matrix.Wanted(here, settings.connectivity_port, settings.connectivity_sample)
+    return Job("matrix", _PEERS, partial(matrix.reaches_other_nodes, access, wanted))
 
 
 def _needs_access(settings: Settings) -> list[tuple[str, str]]:

@@ -20,7 +20,8 @@ PAYLOAD_BYTES = 64 * 1024
 # handy documents under /openapi/v3: while one node did not receive such an answer, which is what we are looking for,
 # the API server (1.36) answered nobody's questions under that path, and /openapi/v2 went on as ever.
 PAYLOAD_PATH = "/openapi/v2"
-_MOST_TARGETS = 100
+MOST_TARGETS = 100
+MOST_RETRIES = 1000
 _LONGEST_WAIT = 3600.0
 _LONGEST_SHOWN = 80
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -28,6 +29,7 @@ _HOST = re.compile(rf"(?=.{{1,254}}$){_LABEL}(\.{_LABEL})*\.?", re.IGNORECASE)
 _SERVICE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _DURATION = re.compile(r"(?=.)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+_WHOLE = re.compile(r"[0-9]{1,9}")
 _URL = re.compile(r"(https?)://(\[[^\]/@\s]+\]|[^:\[\]/?#@\s]+)(?::(\d{1,5}))?([/?][!-~]*)?")
 _PATH = re.compile(r"/[!-~]*")
 _YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
@@ -56,6 +58,9 @@ class Settings(Record):
     log_level: str = "info"
     log_format: str = "json"
     dry_run: bool = False
+    connectivity_matrix: bool = False
+    connectivity_sample: int = 5
+    connectivity_port: int = 8080
 
     @property
     def cluster_name(self) -> str:
@@ -104,11 +109,11 @@ def _is_host(text: str) -> bool:
 # welcome everywhere, since environment variables know nothing else.
 
 
-def _seconds(value: object) -> float:
-    seconds = _number(value)
-    if seconds is None or not 0 < seconds <= _LONGEST_WAIT:
+def seconds(value: object) -> float:
+    number = _number(value)
+    if number is None or not 0 < number <= _LONGEST_WAIT:
         raise ValueError(f'seconds above 0 and up to {_LONGEST_WAIT:.0f}, such as 10 or "10s"')
-    return seconds
+    return number
 
 
 def _number(value: object) -> float | None:
@@ -125,14 +130,14 @@ def _number(value: object) -> float | None:
     )
 
 
-def _truth(value: object) -> bool:
+def truth(value: object) -> bool:
     word = str(value).lower()
     if isinstance(value, (bool, str)) and word in _YES + _NO:
         return word in _YES
     raise ValueError("true or false")
 
 
-def _one_of(*words: str) -> Callable[[object], str]:
+def one_of(*words: str) -> Callable[[object], str]:
     def read(value: object) -> str:
         if isinstance(value, str) and value.lower() in words:
             return value.lower()
@@ -153,50 +158,56 @@ def _text_that(is_right: Callable[[str], object], right: str) -> Callable[[objec
 def _list_of(is_right: Callable[[str], object], right: str) -> Callable[[object], tuple[str, ...]]:
     def read(value: object) -> tuple[str, ...]:
         items = [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
-        if not isinstance(items, (list, tuple)) or len(items) > _MOST_TARGETS:
-            raise ValueError(f"a list of at most {_MOST_TARGETS}, each {right}")
+        if not isinstance(items, (list, tuple)) or len(items) > MOST_TARGETS:
+            raise ValueError(f"a list of at most {MOST_TARGETS}, each {right}")
         if odd := [item for item in items if not isinstance(item, str) or not is_right(item)]:
-            raise ValueError(f"a list, each {right}, which {_shown(odd[0])} is not")
+            raise ValueError(f"a list, each {right}, which {shown(odd[0])} is not")
         return tuple(dict.fromkeys(items))
 
     return read
 
 
-def _count(value: object) -> int:
-    """Right for what is accepted and has no effect here."""
-    if isinstance(value, (int, str)) and str(value).isdecimal():
-        return int(value)
-    raise ValueError("a whole number, 0 or more")
+def whole(least: int, most: int) -> Callable[[object], int]:
+    def read(value: object) -> int:
+        if isinstance(value, (int, str)) and _WHOLE.fullmatch(str(value)) and least <= int(value) <= most:
+            return int(value)
+        raise ValueError(f"a whole number from {least} to {most}")
+
+    return read
 
 
-_domains = _list_of(_is_host, "a DNS name such as example.com or the IP address of a DNS server")
-_targets = _list_of(lambda text: url(text) or host_and_port(text), "host:port or an http:// or https:// URL")
+domains = _list_of(_is_host, "a DNS name such as example.com or the IP address of a DNS server")
+targets = _list_of(lambda text: url(text) or host_and_port(text), "host:port or an http:// or https:// URL")
 _services = _list_of(_SERVICE.fullmatch, "namespace/name")
 _service = _text_that(lambda text: not text or _SERVICE.fullmatch(text), 'namespace/name, or "" for none')
-_address = _text_that(lambda text: not text or wire.is_address(text), "an IP address such as 10.96.0.10")
+host = _text_that(_is_host, "a host name or an IP address")
+address = _text_that(lambda text: not text or wire.is_address(text), "an IP address such as 10.96.0.10")
 _path = _text_that(_PATH.fullmatch, f"a path of the API server such as {PAYLOAD_PATH}")
 
 _TABLE: dict[str, tuple[str, Callable[[object], object]]] = {
-    "dnsTestDomains": ("dns_test_domains", _domains),
-    "clusterDnsIp": ("cluster_dns_ip", _address),
-    "checkTimeoutSeconds": ("check_timeout_seconds", _seconds),
-    "timeoutSeconds": ("timeout_seconds", _seconds),
-    "networkTargets": ("network_targets", _targets),
+    "dnsTestDomains": ("dns_test_domains", domains),
+    "clusterDnsIp": ("cluster_dns_ip", address),
+    "checkTimeoutSeconds": ("check_timeout_seconds", seconds),
+    "timeoutSeconds": ("timeout_seconds", seconds),
+    "networkTargets": ("network_targets", targets),
     "services": ("services", _services),
     "dnsService": ("dns_service", _service),
-    "payload": ("payload", _truth),
+    "payload": ("payload", truth),
     "payloadPath": ("payload_path", _path),
-    "clock": ("clock", _truth),
-    "maxClockSkewSeconds": ("max_clock_skew_seconds", _seconds),
-    "dryRun": ("dry_run", _truth),
+    "clock": ("clock", truth),
+    "maxClockSkewSeconds": ("max_clock_skew_seconds", seconds),
+    "dryRun": ("dry_run", truth),
+    "connectivityMatrix": ("connectivity_matrix", truth),
+    "connectivitySample": ("connectivity_sample", whole(1, MOST_TARGETS)),
+    "connectivityPort": ("connectivity_port", whole(1, 65_535)),
     # The original's worker tried again by itself; here the controller does.
-    "maxRetries": ("", _count),
-    "retryBackoff": ("", _one_of("exponential", "linear")),
-    "initialCheckTimeoutSeconds": ("", _seconds),
+    "maxRetries": ("", whole(0, MOST_RETRIES)),
+    "retryBackoff": ("", one_of("exponential", "linear")),
+    "initialCheckTimeoutSeconds": ("", seconds),
 }
 _LOGGING: dict[str, tuple[str, Callable[[object], object]]] = {
-    "level": ("log_level", _one_of(*log.LEVELS)),
-    "format": ("log_format", _one_of(*log.FORMATS)),
+    "level": ("log_level", one_of(*log.LEVELS)),
+    "format": ("log_format", one_of(*log.FORMATS)),
 }
 NAMES = frozenset({*_TABLE, "logging"})
 
@@ -233,7 +244,7 @@ def _read(
     names = [*table, "logging"] if table is _TABLE else [*table]
     for key, value in mapping.items():
         if key not in names:
-            mistakes.append(f"{where}: {_shown(key)} is unknown{_nearest(key, names)}")
+            mistakes.append(f"{where}: {shown(key)} is unknown{_nearest(key, names)}")
         elif value is None:
             continue
         elif key in table:
@@ -241,16 +252,16 @@ def _read(
             try:
                 fields[field] = reader(value)
             except ValueError as right:
-                mistakes.append(f"{where}: {key} is {_shown(value)}, and must be {right}")
+                mistakes.append(f"{where}: {key} is {shown(value)}, and must be {right}")
         elif isinstance(value, Mapping):
             fields |= _read(value, _LOGGING, f"{where}: logging", mistakes)
         else:
-            mistakes.append(f"{where}: logging is {_shown(value)}, and must be a mapping with level and format")
+            mistakes.append(f"{where}: logging is {shown(value)}, and must be a mapping with level and format")
     fields.pop("", None)
     return fields
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 

@@ -18,14 +18,17 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "LOG_LEVEL": ("logging", "level"),
     "LOG_FORMAT": ("logging", "format"),
     "DRY_RUN": ("dryRun",),
+    "ENABLE_CONNECTIVITY_MATRIX": ("connectivityMatrix",),
 }
+Source = tuple[str, Mapping[str, object]]
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    return settings.gather(_sources(environ))
+    return settings.gather([*written(environ), *_variables(environ)])
 
 
-def _sources(environ: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, object]]]:
+def written(environ: Mapping[str, str]) -> Iterator[Source]:
+    """The sources that can say everything."""
     path = environ.get(FILE_VARIABLE, "")
     if path or os.access(FILE, os.F_OK):
         yield path or FILE, from_file(path or FILE)
@@ -34,6 +37,9 @@ def _sources(environ: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, obj
             yield JSON_VARIABLE, _mapping(json.loads(text), JSON_VARIABLE)
         except json.JSONDecodeError as why:
             raise SettingsError([f"{JSON_VARIABLE} is not JSON: {why}"]) from why
+
+
+def _variables(environ: Mapping[str, str]) -> Iterator[Source]:
     for variable, (key, *inner) in VARIABLES.items():
         # A chart that has nothing to say sets the variable to nothing.
         if value := environ.get(variable, ""):

@@ -10,7 +10,7 @@ from typing import TextIO
 
 from kube_node_ready.checks import access, kubeconfig, plan, report, sources
 from kube_node_ready.checks.access import Access, NoAccessError
-from kube_node_ready.checks.model import CHECKS, FAILED, NOT_JUDGED, PASSED, SKIPPED, Job, Result
+from kube_node_ready.checks.model import CHECKS, FAILED, NOT_JUDGED, PASSED, SKIPPED, Here, Job, Result
 from kube_node_ready.checks.run import Limits, Observer, Runner
 from kube_node_ready.checks.settings import Settings, SettingsError
 
@@ -63,7 +63,8 @@ def check(
 def _jobs(settings: Settings, path: Path | None, *, credentials: bool) -> tuple[Job, ...]:
     """The kubeconfig that is asked for, else the pod's own ServiceAccount, else the usual kubeconfig, else nothing."""
     if path is None and "KUBERNETES_SERVICE_HOST" in os.environ:
-        return plan.in_pod(settings, access.in_pod(os.environ))
+        here = Here(os.environ.get("NODE_NAME", ""), os.environ.get("POD_NAMESPACE", ""))
+        return plan.in_pod(settings, access.in_pod(os.environ), here)
     try:
         found, why = _access(path, credentials=credentials)
     except NoAccessError as unusable:

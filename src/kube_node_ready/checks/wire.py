@@ -123,7 +123,7 @@ def encrypt(plain: socket.socket, context: ssl.SSLContext, host: str, deadline: 
 
 
 class Conversation:
-    """One connection, one GET after another."""
+    """One connection, one question after another."""
 
     def __init__(self, connection: socket.socket, host: str, headers: dict[str, str]) -> None:
         self._connection = connection
@@ -147,27 +147,35 @@ class Conversation:
 
     def get(self, path: str, deadline: Deadline, *, part: int = 0, wants_body: bool = True) -> Answer:
         """With `part`, no more than so many bytes are asked for; a server may send all of them nevertheless."""
+        head = f"Range: bytes=0-{part - 1}\r\n" if part else ""
+        return self._ask(f"GET {path}", head.encode("latin-1") + b"\r\n", deadline, wants_body=wants_body)
+
+    def send(self, what: str, content: bytes, kind: str, deadline: Deadline) -> Answer:
+        """`what` is the method and the path, `kind` the media type of the content."""
+        head = f"Content-Type: {kind}\r\nContent-Length: {len(content)}\r\n\r\n"
+        return self._ask(what, head.encode("latin-1") + content, deadline)
+
+    def _ask(self, what: str, rest: bytes, deadline: Deadline, *, wants_body: bool = True) -> Answer:
         body = bytearray()
-        shown = path.partition("?")[0]
+        shown = what.partition("?")[0]
         try:
             asked = time.time()
             self._connection.settimeout(deadline.left())
-            head = f"Range: bytes=0-{part - 1}\r\n" if part else ""
-            self._connection.sendall(f"GET {path} HTTP/1.1\r\n{self._headers}{head}\r\n".encode("latin-1"))
+            self._connection.sendall(f"{what} HTTP/1.1\r\n{self._headers}".encode("latin-1") + rest)
             status, headers = self._head(deadline)
             answered = time.time()
             if wants_body:
                 self._read_body(headers, body, deadline)
         except TimeoutError as why:
             came = f"{len(body)} bytes of the answer to" if body else "no answer to"
-            raise NoAnswerError(f"{came} GET {shown} within {deadline}", len(body)) from why
+            raise NoAnswerError(f"{came} {shown} within {deadline}", len(body)) from why
         except EOFError as why:
-            raise NoAnswerError(f"the answer to GET {shown} was cut off: {why}", len(body)) from why
+            raise NoAnswerError(f"the answer to {shown} was cut off: {why}", len(body)) from why
         except OSError as why:
             reason = why.strerror or type(why).__name__
-            raise NoAnswerError(f"the answer to GET {shown} was cut off: {reason}", len(body)) from why
+            raise NoAnswerError(f"the answer to {shown} was cut off: {reason}", len(body)) from why
         except ValueError as why:
-            raise NoAnswerError(f"the answer to GET {shown} is not HTTP: {why}", len(body)) from why
+            raise NoAnswerError(f"the answer to {shown} is not HTTP: {why}", len(body)) from why
         return Answer(status, headers, bytes(body), asked, answered)
 
     def _head(self, deadline: Deadline) -> tuple[int, dict[str, str]]:

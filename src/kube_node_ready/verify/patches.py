@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kube_node_ready.objects import Taint
 from kube_node_ready.verify.decide import told
 from kube_node_ready.verify.model import Node, Outcome, Policy, Record
 
@@ -32,6 +33,21 @@ def release(node: Node, record: Record, policy: Policy) -> JsonPatch:
     patch += _put("labels", policy.label, policy.label_value, there=node.has_labels)
     patch += _put("annotations", ANNOTATION, encode(record), there=node.has_annotations)
     return patch
+
+
+def engage(node: Node, record: Record, policy: Policy, gate: Taint, version: str) -> JsonPatch:
+    """Close the gate of exactly this node, as it was seen: taint on, label off, and the record of why, all or nothing.
+
+    What is added to a list cannot be tested beforehand, so this one tests the version: no taint is put there twice.
+    """
+    patch: JsonPatch = [_test("/metadata/uid", node.uid), _test("/metadata/resourceVersion", version)]
+    if node.labelled:
+        patch.append({"op": "remove", "path": f"/metadata/labels/{_escaped(policy.label)}"})
+    if not policy.gated(node):
+        taint = msgspec.to_builtins(gate)
+        where, what = ("/spec/taints/-", taint) if node.taints else ("/spec/taints", [taint])
+        patch.append({"op": "add", "path": where, "value": what})
+    return patch + _put("annotations", ANNOTATION, encode(record), there=node.has_annotations)
 
 
 def status(node: Node, record: Record, policy: Policy, version: str = "") -> dict[str, Any]:
@@ -97,10 +113,13 @@ def _test(path: str, value: object) -> dict[str, Any]:
 
 def _put(where: str, key: str, value: str, *, there: bool) -> JsonPatch:
     if there:
-        escaped = key.replace("~", "~0").replace("/", "~1")
-        return [{"op": "add", "path": f"/metadata/{where}/{escaped}", "value": value}]
+        return [{"op": "add", "path": f"/metadata/{where}/{_escaped(key)}", "value": value}]
     # The map must be made, and making it would overwrite one that someone made in the meantime.
     return [_test(f"/metadata/{where}", None), {"op": "add", "path": f"/metadata/{where}", "value": {key: value}}]
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _time(time: object) -> str | None:

@@ -1,0 +1,124 @@
+"""Look, decide, act. Whatever goes wrong is told and tried again: this ends only when it is told to."""
+
+from collections.abc import Callable
+from typing import assert_never
+
+from kube_node_ready.checks.access import NoAccessError
+from kube_node_ready.daemonset import telling
+from kube_node_ready.daemonset.clock import Clock
+from kube_node_ready.daemonset.decide import blindly, decide
+from kube_node_ready.daemonset.metrics import Metrics
+from kube_node_ready.daemonset.model import CloseGate, Effect, Forget, Memory, Rules, RunChecks, Seen, Step
+from kube_node_ready.daemonset.node import OwnNode
+from kube_node_ready.daemonset.rounds import Rounds
+from kube_node_ready.kube.errors import KubeError, LostRace, Throttled
+from kube_node_ready.log import log
+from kube_node_ready.verify.model import Announce, Phase, Release, WriteRecord
+
+_PAUSE_SECONDS = (1.0, 30.0)
+_RACE_SECONDS = (0.05, 5.0)
+_MOST_DOUBLINGS = 10
+_LAST_STEPS = 4
+
+
+class Agent:
+    def __init__(self, rules: Rules, node: OwnNode, rounds: Rounds, clock: Clock, metrics: Metrics) -> None:
+        self._rules = rules
+        self._node = node
+        self._rounds = rounds
+        self._clock = clock
+        self.metrics = metrics
+        self._memory = Memory()
+        self._phase: Phase | None = None
+        self._trouble = ""
+        self._mishaps = 0
+        self._not_ready: str | None = "the Node has not been read yet"
+
+    def not_ready(self) -> str | None:
+        return self._not_ready
+
+    def stop(self) -> None:
+        """Make `live` end soon. May be called from a signal handler."""
+        self._clock.stop()
+        self._rounds.stop()
+
+    def live(self, beat: Callable[[], None]) -> None:
+        """Until the clock stops. `beat` is called whenever we are alive."""
+        while not self._clock.stopping:
+            self._clock.wait(self.step())
+            beat()
+        log("Stopping")
+        for _ in range(_LAST_STEPS):
+            if self._has_news():
+                self.step()
+        log("Stopped")
+
+    def step(self) -> float:
+        """Look, decide, act, once. Returns in how many seconds to look again."""
+        try:
+            seen = self._node.look()
+        except (KubeError, NoAccessError) as why:
+            self._complain(why)
+            return self._carry_out(blindly(self._clock.now(), self._memory, self._rules))
+        self._not_ready = None
+        self._show(seen)
+        wait = self._carry_out(decide(seen, self._memory, self._rules))
+        if not self._mishaps:
+            self._trouble = ""
+        return wait
+
+    def _has_news(self) -> bool:
+        """Whether a node passed, and not everyone was told. It is the label we set that ends this pod, so the end comes
+        while the news are on their way.
+        """
+        return bool(self._memory.attempt and self._memory.attempt.passed)
+
+    def _carry_out(self, step: Step) -> float:
+        telling.decided(self._node.name, self._phase, step)
+        self._phase = step.phase
+        try:
+            for effect in step.effects:
+                self._do(effect, step)
+        except LostRace:  # someone else changed the Node: look again, decide again
+            return self._pause(*_RACE_SECONDS)
+        except (KubeError, NoAccessError) as why:
+            self._complain(why)
+            least = why.retry_after if isinstance(why, Throttled) else 0
+            return max(least, self._pause(*_PAUSE_SECONDS))
+        self._mishaps = 0
+        return step.recheck.total_seconds()
+
+    def _do(self, effect: Effect, step: Step) -> None:
+        match effect:
+            case RunChecks():
+                self._run_checks(effect)
+            case Forget():
+                self._memory = self._memory.without_attempt()
+            case Release() | WriteRecord() | CloseGate() | Announce():
+                self._node.write(effect, step.policy)
+                telling.done(effect, step)
+                if isinstance(effect, CloseGate):
+                    self.metrics.restored.inc()
+            case _:
+                assert_never(effect)
+
+    def _run_checks(self, wanted: RunChecks) -> None:
+        if done := self._rounds.run(wanted):
+            self._memory = self._memory.after(done)
+            self.metrics.checked(done, self._memory.streak)
+            telling.checked(self._node.name, done, self._memory, self._rules)
+
+    def _show(self, seen: Seen) -> None:
+        is_verified = seen.node.labelled and not self._rules.policy.gated(seen.node)
+        self.metrics.status.set(is_verified)
+
+    def _pause(self, first: float, longest: float) -> float:
+        """Longer each time."""
+        self._mishaps += 1
+        return min(first * 2.0 ** min(self._mishaps - 1, _MOST_DOUBLINGS), longest)
+
+    def _complain(self, why: Exception) -> None:
+        """Once for each new kind of trouble."""
+        if str(why) != self._trouble:
+            self._trouble = str(why)
+            log("Kubernetes does not answer as it should", level="warn", trouble=self._trouble)

@@ -1,0 +1,26 @@
+"""Time, and the end of it."""
+
+import queue
+from contextlib import suppress
+from datetime import UTC, datetime
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.stopping = False
+        # A SimpleQueue's put may interrupt itself, so a signal handler may use it.
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def wait(self, seconds: float) -> None:
+        """For so long, or until it is time to stop."""
+        if seconds > 0 and not self.stopping:
+            with suppress(queue.Empty):
+                self._bell.get(timeout=seconds)
+
+    def stop(self) -> None:
+        """May be called from a signal handler."""
+        self.stopping = True
+        self._bell.put(None)

@@ -1,0 +1,66 @@
+"""The command line of DaemonSet mode."""
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from kube_node_ready import __version__
+from kube_node_ready.checks.settings import SettingsError
+from kube_node_ready.daemonset.settings import default, nearest
+from kube_node_ready.daemonset.table import SETTINGS
+
+_VERBS = ("check",)
+_DESCRIPTION = """\
+Keeps workloads off a new Kubernetes node until the node has proved that its network works.
+
+Without a verb this is DaemonSet mode: it verifies the node it runs on, opens its gate, and waits to be removed
+(--mode=once) or goes on checking (--mode=continuous). docs/ARCHITECTURE_DAEMONSET.md tells more.
+
+`kube-node-ready check` runs the checks on this machine, here and now, and prints a table.
+The controller is kube-node-ready-controller; what it runs on each node is kube-node-ready-worker.
+"""
+_EPILOG = "Exit codes: 0 stopped by a signal (dry run: nothing failed), 1 dry run: a check failed, 2 wrong settings, \
+3 no way to Kubernetes, 10 something unexpected."
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """As every other mistake in the settings."""
+        raise SettingsError([message.removeprefix("argument ")])
+
+
+def parser() -> argparse.ArgumentParser:
+    made = _Parser(
+        prog="kube-node-ready",
+        usage="%(prog)s [check] [flags]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    made.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    flags = made.add_argument_group("flags", "Each wins over its environment variable.")
+    for setting in SETTINGS:
+        text = f"{setting.about} ({', '.join(filter(None, (setting.variable, default(setting))))})"
+        if setting.is_switch:
+            flags.add_argument(f"--{setting.flag}", nargs="?", const="true", metavar="true|false", help=text)
+        else:
+            flags.add_argument(f"--{setting.flag}", metavar=setting.flag.rpartition("-")[2].upper(), help=text)
+    return made
+
+
+def parse(words: Sequence[str]) -> dict[str, str]:
+    """What was given, by flag. A SettingsError names what is unknown, and what was probably meant."""
+    known, rest = parser().parse_known_args(words)
+    if rest:
+        raise SettingsError([_unknown(rest[0])])
+    return {name.replace("_", "-"): value for name, value in vars(known).items() if value is not None}
+
+
+def _unknown(word: str) -> str:
+    name, right = word.partition("=")[0], [f"--{setting.flag}" for setting in SETTINGS]
+    if name.startswith("-"):
+        near = nearest(name, [*right, "--help", "--version"])
+        return f"the flag {name} is unknown; " + (f"did you mean {near}?" if near else "--help lists all of them")
+    near = nearest(name, _VERBS)
+    return f"{name!r} is no verb; " + (f"did you mean {near}?" if near else f"there is {', '.join(_VERBS)}")

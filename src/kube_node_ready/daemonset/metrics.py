@@ -1,0 +1,43 @@
+"""Every series of DaemonSet mode, there from the start."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from kube_node_ready import __version__
+from kube_node_ready.checks.model import CHECKS
+from kube_node_ready.daemonset.model import Round
+
+
+class Metrics:
+    def __init__(self, node: str) -> None:
+        self.registry = CollectorRegistry()
+        self._node = node
+        self.status = self._gauge("status", "1 while this node is verified")
+        self.dns_seconds = self._gauge("dns_duration_seconds", "Time the slowest DNS check of the last round took")
+        self.api_seconds = self._gauge("api_duration_seconds", "Time the API check of the last round took")
+        self.completed = self._gauge("completion_timestamp", "When the last round of checks came to its end")
+        self.streak = self._gauge("consecutive_failures", "Rounds in a row that failed")
+        self.failures = self._counter("failures", "Rounds in which this check failed", "check")
+        for check in CHECKS:
+            self.failures.labels(node, check)
+        self.restored = self._counter("gate_restored", "Times the gate was closed again").labels(node)
+        build = Gauge(
+            "kube_node_ready_build_info", "Always 1", ["version", "commit_hash", "build_date"], registry=self.registry
+        )
+        build.labels(__version__, "", "").set(1)
+
+    def checked(self, done: Round, streak: int) -> None:
+        self.completed.set(done.ended.timestamp())
+        self.streak.set(streak)
+        for check in done.report.by_check:
+            if not check.ok:
+                self.failures.labels(self._node, check.name).inc()
+            if check.name == "dns":
+                self.dns_seconds.set(check.ms / 1000)
+            elif check.name == "api":
+                self.api_seconds.set(check.ms / 1000)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"node_check_{name}", text, ["node"], registry=self.registry).labels(self._node)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"node_check_{name}", text, ["node", *labels], registry=self.registry)

@@ -1,0 +1,144 @@
+"""The process of DaemonSet mode: from the command line to its end.
+
+On SIGTERM the checks that run are given up, what was decided is told, and that is all. Whatever may hang then is ended
+by an alarm, before the kubelet would have to.
+"""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import NoReturn
+
+from kube_node_ready import __version__, log
+from kube_node_ready.checks import access
+from kube_node_ready.checks.access import NoAccessError
+from kube_node_ready.checks.model import Here
+from kube_node_ready.checks.settings import SettingsError
+from kube_node_ready.daemonset import flags, reach
+from kube_node_ready.daemonset.agent import Agent
+from kube_node_ready.daemonset.api import CALL_SECONDS, Api
+from kube_node_ready.daemonset.clock import Clock
+from kube_node_ready.daemonset.metrics import Metrics
+from kube_node_ready.daemonset.model import RunChecks
+from kube_node_ready.daemonset.node import OwnNode
+from kube_node_ready.daemonset.reach import Reach
+from kube_node_ready.daemonset.rounds import Rounds
+from kube_node_ready.daemonset.settings import Settings, load, rules
+from kube_node_ready.serve import STALLED_SECONDS, Health, Server
+
+EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_UNEXPECTED = 0, 1, 2, 3, 10
+EXIT_INTERRUPTED = 130
+_LAST_SECONDS = 25
+_MOST_CALLS = 4
+_MOST_STAGES = 2
+Folder = str | os.PathLike[str]
+
+
+def main(words: Sequence[str]) -> NoReturn:
+    code = run(words, os.environ)
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # A thread that is stuck in libc's resolver would keep an ordinary exit waiting.
+    os._exit(code)
+
+
+def run(words: Sequence[str], environ: Mapping[str, str], *, folder: Folder = access.SERVICE_ACCOUNT) -> int:
+    """All of it but the exit. `folder` is where the ServiceAccount is mounted."""
+    try:
+        settings = load(flags.parse(words), environ)
+        log.configure(settings.checks.log_level, settings.checks.log_format)
+        for note in settings.notes:
+            log.log("Settings", level="warn", note=note)
+        found = reach.choose(settings, folder)
+        return dry_run(settings, found) if settings.dry_run else work(settings, found, environ)
+    except SettingsError as why:
+        return _ended(EXIT_CONFIGURATION, _listed(why))
+    except NoAccessError as why:
+        return _ended(EXIT_NO_ACCESS, f"there is no way to Kubernetes: {why}")
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except OSError as why:
+        return _ended(EXIT_UNEXPECTED, str(why.strerror or why))
+    except Exception as why:  # noqa: BLE001  a mistake of ours: the next process starts over from what the cluster shows
+        return _ended(EXIT_UNEXPECTED, f"unexpected {type(why).__name__}: {why}")
+
+
+def dry_run(settings: Settings, found: Reach) -> int:
+    done = _rounds(settings, found, Clock()).run(RunChecks(attempt=1))
+    passed = bool(done and done.passed)
+    would = "leave the gate closed, and try again"
+    if passed:
+        would = "open the gate, unless what was skipped here fails there" if done and done.skipped else "open the gate"
+    log.log("Dry run: nothing is changed", node=settings.node_name, would=would)
+    return EXIT_PASSED if passed else EXIT_FAILED
+
+
+def work(settings: Settings, found: Reach, environ: Mapping[str, str]) -> int:
+    """Until SIGTERM or SIGINT."""
+    agent = assemble(settings, found, environ.get("POD_NAME") or socket.gethostname(), Clock())
+    health = Health(_patience(settings))
+    health.not_ready = agent.not_ready
+    with _served(settings, health, agent.metrics), _stopped_by_signals(agent):
+        log.log("Started", version=__version__, node=settings.node_name, mode=settings.mode)
+        agent.live(health.beat)
+    return EXIT_PASSED
+
+
+def assemble(settings: Settings, found: Reach, instance: str, clock: Clock) -> Agent:
+    """`instance` is the pod that Events come from."""
+    decided = rules(settings)
+    node = OwnNode(Api(found.access), settings.node_name, decided, instance, clock.now)
+    return Agent(decided, node, _rounds(settings, found, clock), clock, Metrics(settings.node_name))
+
+
+def _rounds(settings: Settings, found: Reach, clock: Clock) -> Rounds:
+    return Rounds(settings.checks, Here(settings.node_name, settings.namespace), found, clock.now)
+
+
+def _patience(settings: Settings) -> float:
+    """After so many seconds without a turn of the loop, something hangs that never should."""
+    wait = rules(settings).look.total_seconds()
+    checks = min(_MOST_STAGES * settings.checks.check_timeout_seconds, settings.checks.timeout_seconds)
+    return STALLED_SECONDS + wait + checks + _MOST_CALLS * CALL_SECONDS
+
+
+@contextmanager
+def _served(settings: Settings, health: Health, metrics: Metrics) -> Iterator[None]:
+    registry = metrics.registry if settings.enable_metrics else None
+    server = Server(settings.metrics_port, health, registry, "--metrics-port (METRICS_PORT)")
+    server.start()
+    log.log("Serving /healthz, /readyz and /metrics", ports=[server.port])
+    try:
+        yield
+    finally:
+        server.stop()
+
+
+@contextmanager
+def _stopped_by_signals(agent: Agent) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        signal.alarm(_LAST_SECONDS)
+        agent.stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _listed(why: SettingsError) -> str:
+    if len(why.mistakes) == 1:
+        return why.mistakes[0]
+    return f"{len(why.mistakes)} mistakes in the settings:" + "".join(f"\n  - {mistake}" for mistake in why.mistakes)
+
+
+def _ended(code: int, sentence: str) -> int:
+    sys.stderr.write(f"kube-node-ready: {sentence}\n")
+    return code

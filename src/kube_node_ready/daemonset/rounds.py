@@ -1,0 +1,68 @@
+"""Running all checks once."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from kube_node_ready.checks import report
+from kube_node_ready.checks.access import NoAccessError
+from kube_node_ready.checks.model import Here, Result
+from kube_node_ready.checks.run import Limits, Runner
+from kube_node_ready.checks.settings import Settings as CheckSettings
+from kube_node_ready.checks.telling import Teller
+from kube_node_ready.daemonset.model import Round, RunChecks
+from kube_node_ready.daemonset.reach import Reach
+from kube_node_ready.log import log
+from kube_node_ready.verify import report as reading
+from kube_node_ready.verify.report import Report
+
+
+class Rounds:
+    def __init__(self, settings: CheckSettings, here: Here, reach: Reach, now: Callable[[], datetime]) -> None:
+        self._settings = settings
+        self._here = here
+        self._reach = reach
+        self._now = now
+        self._runner: Runner | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End a round soon, and begin none. May be called from a signal handler."""
+        self._stopped = True
+        if self._runner:
+            self._runner.stop()
+
+    def run(self, wanted: RunChecks) -> Round | None:
+        """None if it was stopped: what was given up then says nothing about the node."""
+        begun, counter = self._now(), time.monotonic()
+        level = "info" if wanted.attempt else "debug"
+        log("Verification started", level=level, node=self._here.node, attempt=wanted.attempt)
+        found = self._checked(Teller(level))
+        if self._stopped:
+            return None
+        done = Round(begun, self._now(), found, wanted.attempt, wanted.sighted)
+        facts: dict[str, object] = {"node": self._here.node, "total_duration": f"{time.monotonic() - counter:.3f}s"}
+        if done.skipped:
+            facts["skipped"] = done.skipped
+        if done.passed:
+            log("All checks passed", level=level, **facts)
+        else:
+            failed = [check.name for check in found.by_check if not check.ok]
+            log("Checks failed", level="error", failed=failed, **facts)
+        return done
+
+    def _checked(self, teller: Teller) -> Report:
+        limits = Limits(self._settings.check_timeout_seconds, self._settings.timeout_seconds)
+        runner = self._runner = Runner(limits, teller)
+        try:
+            jobs = self._reach.jobs(self._settings, self._here)
+        except NoAccessError as why:
+            return Report(error=str(why))
+        return _as_reported(self._here.node, [] if self._stopped else runner.run(jobs))
+
+
+def _as_reported(node: str, results: list[Result]) -> Report:
+    """As if a worker had sent it: just as short, and just as harmless to show."""
+    found = reading.read(report.encode(node, results).decode(errors="replace"))
+    assert found, "what we encode can be read"
+    return found

@@ -1,0 +1,293 @@
+"""What a node needs next in DaemonSet mode: a function of what it shows and what its last checks said."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from kube_node_ready.daemonset.decide import blindly, decide
+from kube_node_ready.daemonset.model import (
+    CloseGate,
+    Effect,
+    Forget,
+    Memory,
+    OwnPolicy,
+    Round,
+    Rules,
+    RunChecks,
+    Seen,
+    Step,
+)
+from kube_node_ready.objects import Taint
+from kube_node_ready.verify.model import Announce, Gate, Node, Outcome, Phase, Record, Release, WriteRecord
+from kube_node_ready.verify.report import CheckResult, Report
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+GATE = Taint("node-ready/unverified", "NoSchedule", "true")
+FOREIGN = Taint("example.com/foreign", "NoSchedule")
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+ONCE = Rules(OwnPolicy((Gate(GATE.key, GATE.effect),), max_failures=6), GATE)
+CONTINUOUS = replace(ONCE, policy=replace(ONCE.policy, slow_retry=MINUTE), continuous=True, look=MINUTE)
+PASSES = Report((CheckResult("dns", ok=True, ms=3, target="a.example"),))
+FAILS = Report((CheckResult("dns", ok=False, ms=10, target="a.example", error="timed out"),))
+PROOF = Record(1, outcome=Outcome.PASSED, at=NOW, since=NOW, boot="boot-1")
+
+
+def gated(record: Record | None = None, *others: Taint) -> Node:
+    return Node("a", "uid-a", taints=(*others, GATE), record=record or Record(), boot="boot-1")
+
+
+def verified(*taints: Taint) -> Node:
+    return Node("a", "uid-a", labelled=True, taints=taints, record=PROOF, boot="boot-1")
+
+
+def failed(times: int, *, at: datetime = NOW, since: datetime = NOW) -> Record:
+    return Record(times, failures=times, outcome=Outcome.FAILED, at=at, since=since, reason="dns: timed out")
+
+
+def a_round(report: Report = PASSES, *, attempt: int = 0, at: datetime = NOW, sighted: bool = True) -> Round:
+    return Round(at, at, report, attempt, sighted)
+
+
+def memory(*rounds: Round) -> Memory:
+    known = Memory()
+    for one in rounds:
+        known = known.after(one)
+    return known
+
+
+def look(node: Node, known: Memory | None = None, rules: Rules = ONCE, *, after: timedelta = timedelta()) -> Step:
+    shown = {Outcome.PASSED: "True", Outcome.FAILED: "False"}.get(node.record.outcome, "")
+    return decide(Seen(NOW + after, node, "7", shown), known or Memory(), rules)
+
+
+def kinds(step: Step) -> list[type[Effect]]:
+    return [type(effect) for effect in step.effects]
+
+
+class TestOnce:
+    def test_a_gated_node_is_checked(self) -> None:
+        assert look(gated()).effects == (RunChecks(1),)
+
+    def test_a_node_without_label_is_checked_even_if_it_was_never_gated(self) -> None:
+        assert look(Node("a", "uid-a", taints=(FOREIGN,))).effects == (RunChecks(1),)
+
+    def test_what_passed_is_released_at_once(self) -> None:
+        step = look(gated(), memory(a_round(attempt=1)))
+        (release,) = step.effects
+        assert isinstance(release, Release)
+        assert (release.record.attempt, release.record.outcome, release.record.boot) == (1, Outcome.PASSED, "boot-1")
+        assert step.recheck == timedelta()
+
+    def test_what_passed_and_could_not_be_written_for_long_has_to_pass_again(self) -> None:
+        known = memory(a_round(attempt=1))
+        assert kinds(look(gated(), known, after=MINUTE)) == [Release]
+        assert look(gated(), known, after=MINUTE + SECOND).effects == (RunChecks(1),)
+        slow = memory(Round(NOW, NOW + 5 * MINUTE, PASSES, attempt=1))
+        assert kinds(look(gated(), slow, after=5 * MINUTE)) == [Release], "it took that long"
+
+    def test_a_release_is_told_by_condition_and_event_and_then_forgotten(self) -> None:
+        step = look(verified(), memory(a_round(attempt=1)))
+        assert kinds(step) == [WriteRecord, Announce, Forget]
+        assert step.effects[1].reason == "Verified"  # type: ignore[union-attr]
+
+    def test_then_there_is_peace(self) -> None:
+        step = look(verified())
+        assert (step.phase, step.effects, step.recheck) == (Phase.VERIFIED, (), ONCE.look)
+
+    def test_a_failure_is_told_and_recorded_over_what_was_seen(self) -> None:
+        step = look(gated(), memory(a_round(FAILS, attempt=1)))
+        assert kinds(step) == [Announce, WriteRecord]
+        assert step.effects[0].message == "dns: a.example: timed out (attempt 1 of 6)"  # type: ignore[union-attr]
+        assert step.effects[1].version == "7"  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize(("failures", "wait"), [(1, 1), (2, 2), (3, 4), (4, 8)])
+    def test_retries_wait_longer_each_time(self, failures: int, wait: float) -> None:
+        """Each with up to a tenth of spread."""
+        step = look(gated(failed(failures)), memory(a_round(FAILS, attempt=failures)))
+        assert step.phase is Phase.BACKING_OFF
+        assert not step.effects
+        assert wait <= step.recheck.total_seconds() <= wait * 1.1
+
+    def test_a_long_wait_is_interrupted_by_looks(self) -> None:
+        assert look(gated(failed(5))).recheck == ONCE.look
+
+    def test_when_the_wait_is_over_the_next_attempt_begins(self) -> None:
+        step = look(gated(failed(2)), memory(a_round(FAILS, attempt=2)), after=3 * SECOND)
+        assert step.effects == (Forget(), RunChecks(3))
+
+    def test_too_many_failures_are_told_once_and_followed_by_slow_retries(self) -> None:
+        last = look(gated(failed(5)), memory(a_round(FAILS, attempt=6)))
+        assert [effect.reason for effect in last.effects if isinstance(effect, Announce)] == [
+            "VerificationFailed",
+            "VerificationExhausted",
+        ]
+        assert look(gated(failed(6))).phase is Phase.EXHAUSTED
+        assert not look(gated(failed(6)), after=4 * MINUTE).effects
+        assert look(gated(failed(6)), after=5 * MINUTE).effects == (RunChecks(7),)
+        later = look(gated(failed(6)), memory(a_round(FAILS, attempt=7, at=NOW + 6 * MINUTE)), after=6 * MINUTE)
+        assert [news.reason for news in later.effects if isinstance(news, Announce)] == ["VerificationFailed"]
+
+    def test_a_label_taken_off_asks_for_a_new_proof(self) -> None:
+        asked = look(replace(verified(), labelled=False))
+        (pending,) = asked.effects
+        assert isinstance(pending, WriteRecord)
+        assert pending.record.outcome is Outcome.PENDING
+        assert asked.recheck == timedelta()
+        assert look(Node("a", "uid-a", record=pending.record)).effects == (RunChecks(2),)
+
+    def test_a_gate_that_comes_back_is_opened_by_the_proof_on_record_and_not_fought_without_pause(self) -> None:
+        step = look(verified(GATE))
+        assert kinds(step) == [Release, Announce]
+        assert step.recheck == ONCE.look
+
+    def test_a_node_that_karpenter_has_yet_to_register_waits(self) -> None:
+        step = look(replace(gated(), registered=False))
+        assert (step.phase, step.effects, step.recheck) == (Phase.WAITING, (), 2 * SECOND)
+
+    def test_a_node_that_is_being_deleted_is_left_alone(self) -> None:
+        assert not look(replace(gated(), deleting=True), memory(a_round(attempt=1))).effects
+
+    def test_a_label_of_someone_elses_is_taken_as_it_is(self) -> None:
+        assert not look(Node("a", "uid-a", labelled=True)).effects
+
+    def test_failing_rounds_never_close_a_gate(self) -> None:
+        assert not look(verified(), memory(*[a_round(FAILS)] * 9)).effects
+
+
+class TestInitialTimeout:
+    def test_within_it_retries_are_quick(self) -> None:
+        assert look(gated(failed(3)), after=10 * SECOND).effects == (RunChecks(4),)
+
+    def test_the_first_failure_after_it_is_the_last_quick_one_and_says_so(self) -> None:
+        step = look(gated(failed(3)), memory(a_round(FAILS, attempt=4, at=NOW + 5 * MINUTE)), after=5 * MINUTE)
+        reasons = [effect.reason for effect in step.effects if isinstance(effect, Announce)]
+        assert reasons == ["VerificationFailed", "VerificationExhausted"]
+        assert step.policy.max_failures == 4
+
+    def test_after_that_retries_are_slow_and_it_is_not_said_again(self) -> None:
+        late = failed(4, since=NOW - 6 * MINUTE)
+        assert look(gated(late), after=MINUTE).phase is Phase.EXHAUSTED
+        step = look(gated(late), memory(a_round(FAILS, attempt=5, at=NOW + 6 * MINUTE)), after=6 * MINUTE)
+        assert [effect.reason for effect in step.effects if isinstance(effect, Announce)] == ["VerificationFailed"]
+
+
+class TestTheConditionFollowsTheRecord:
+    @pytest.mark.parametrize(
+        ("node", "shown"),
+        [(verified(), ""), (verified(), "False"), (gated(failed(9)), "True")],
+        ids=["untold", "old", "restored"],
+    )
+    def test_a_condition_that_says_something_else_is_written_again(self, node: Node, shown: str) -> None:
+        step = decide(Seen(NOW, node, "7", shown), Memory(), ONCE)
+        assert step.effects == (WriteRecord(node, node.record, "7"),)
+        assert step.recheck == ONCE.look, "not fought over without pause"
+
+    def test_who_may_not_write_conditions_does_not_try(self) -> None:
+        assert not decide(Seen(NOW, verified(), "7", None), Memory(), ONCE).effects
+
+    def test_where_there_is_no_proof_there_need_be_no_condition(self) -> None:
+        node = Node("a", "uid-a", labelled=True, record=Record(1, reason="labelled by someone else"))
+        assert not decide(Seen(NOW, node, "7", ""), Memory(), ONCE).effects
+
+
+class TestContinuous:
+    def test_a_verified_node_is_checked_at_once_and_then_every_interval(self) -> None:
+        assert look(verified(), rules=CONTINUOUS).effects == (RunChecks(0),)
+        known = memory(a_round())
+        early = look(verified(), known, CONTINUOUS, after=20 * SECOND)
+        assert (early.effects, early.recheck) == ((), 40 * SECOND)
+        assert look(verified(), known, CONTINUOUS, after=MINUTE).effects == (RunChecks(0),)
+
+    def test_also_if_someone_else_verified_it(self) -> None:
+        assert look(Node("a", "uid-a", labelled=True), rules=CONTINUOUS).effects == (RunChecks(0),)
+
+    @pytest.mark.parametrize("failures", [1, 2])
+    def test_one_or_two_failures_change_nothing(self, failures: int) -> None:
+        known = memory(*[a_round(FAILS)] * failures)
+        assert not look(verified(FOREIGN), known, CONTINUOUS, after=SECOND).effects
+
+    def test_three_in_a_row_close_the_gate_with_their_record(self) -> None:
+        step = look(verified(FOREIGN), memory(*[a_round(FAILS)] * 3), CONTINUOUS)
+        closed, news = step.effects
+        assert isinstance(closed, CloseGate)
+        assert (closed.record.attempt, closed.record.failures, closed.record.outcome) == (4, 3, Outcome.FAILED)
+        assert closed.record.reason == "dns: a.example: timed out"
+        assert closed.version == "7"
+        assert isinstance(news, Announce)
+        assert (news.reason, news.warning) == ("GateRestored", True)
+        assert "failed 3 times in a row" in news.message
+
+    def test_a_success_in_between_starts_the_count_anew(self) -> None:
+        rounds = [a_round(FAILS), a_round(FAILS), a_round(), a_round(FAILS), a_round(FAILS)]
+        assert not look(verified(), memory(*rounds), CONTINUOUS, after=SECOND).effects
+
+    def test_failures_while_the_node_could_not_be_read_do_not_count(self) -> None:
+        """An outage of the API server must not close the gates of all nodes when it ends."""
+        known = memory(*[a_round(FAILS, sighted=False)] * 9)
+        assert known.streak == 0
+        assert not look(verified(), known, CONTINUOUS, after=SECOND).effects
+
+    def test_a_closed_gate_is_not_closed_again(self) -> None:
+        step = look(gated(failed(3)), memory(*[a_round(FAILS)] * 9), CONTINUOUS)
+        assert step.phase is Phase.BACKING_OFF
+        assert not step.effects
+
+    def test_a_label_set_by_hand_on_a_failing_node_goes_again(self) -> None:
+        node = replace(gated(failed(3)), labelled=True)
+        step = look(node, memory(*[a_round(FAILS)] * 4), CONTINUOUS)
+        assert kinds(step) == [CloseGate, Announce]
+        assert step.effects[0].record == node.record  # type: ignore[union-attr]
+
+    def test_a_node_that_never_was_gated_is_gated_when_it_keeps_failing(self) -> None:
+        node = Node("a", "uid-a", record=failed(3))
+        assert CloseGate in kinds(look(node, memory(*[a_round(FAILS)] * 3), CONTINUOUS))
+
+    def test_recovery_takes_an_attempt_that_passes(self) -> None:
+        node = gated(failed(3), FOREIGN)
+        assert look(node, rules=CONTINUOUS, after=5 * SECOND).effects == (RunChecks(4),)
+        known = memory(*[a_round(FAILS)] * 3, a_round(attempt=4))
+        assert known.streak == 0
+        assert kinds(look(node, known, CONTINUOUS)) == [Release]
+
+    def test_an_exhausted_node_is_tried_every_interval(self) -> None:
+        node = gated(failed(6))
+        assert not look(node, rules=CONTINUOUS, after=59 * SECOND).effects
+        assert look(node, rules=CONTINUOUS, after=MINUTE).effects == (RunChecks(7),)
+
+    @pytest.mark.parametrize("change", [{"deleting": True}, {"registered": False}], ids=str)
+    def test_a_node_that_is_not_ours_to_judge_is_not_closed(self, change: dict[str, bool]) -> None:
+        step = look(replace(verified(), **change), memory(*[a_round(FAILS)] * 3), CONTINUOUS, after=SECOND)
+        assert CloseGate not in kinds(step)
+
+    def test_a_clock_set_back_stops_nothing(self) -> None:
+        known = memory(a_round(at=NOW + timedelta(days=365)))
+        assert look(verified(), known, CONTINUOUS).effects == (RunChecks(0),)
+
+
+class TestBlind:
+    """While the Node cannot be read."""
+
+    def test_checks_run_nevertheless_and_count_for_nothing(self) -> None:
+        assert blindly(NOW, Memory(), ONCE).effects == (RunChecks(0, sighted=False),)
+
+    def test_less_and_less_often(self) -> None:
+        known = memory(*[a_round(FAILS, sighted=False)] * 3)
+        assert not blindly(NOW + 7 * SECOND, known, ONCE).effects
+        assert blindly(NOW + 8 * SECOND, known, ONCE).effects
+        known = memory(*[a_round(FAILS, sighted=False)] * 30)
+        assert blindly(NOW + 30 * SECOND, known, ONCE).effects
+
+    def test_or_every_interval(self) -> None:
+        known = memory(a_round(FAILS, sighted=False))
+        assert not blindly(NOW + 59 * SECOND, known, CONTINUOUS).effects
+        assert blindly(NOW + MINUTE, known, CONTINUOUS).effects
+
+    def test_the_node_is_looked_at_meanwhile(self) -> None:
+        known = memory(*[a_round(FAILS, sighted=False)] * 9)
+        assert blindly(NOW, known, ONCE).recheck == ONCE.look
+
+
+def test_a_round_without_any_result_proves_nothing() -> None:
+    assert not a_round(Report()).passed
+    assert not a_round(Report(error="no token")).passed

@@ -1,0 +1,266 @@
+"""DaemonSet mode as a process: exit codes, signals, probes, and what a dry run does."""
+
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_node_ready import log
+from kube_node_ready.daemonset import process
+from lab import pki
+from tests.check_servers import LOOPBACK, http
+from tests.daemonset_scenarios import GATE
+from tests.daemonset_world import CHECKS, NAME, FakeCluster
+
+PROGRAM = "from kube_node_ready.cli import main; main()"
+BARE = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    yield
+    log.configure()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[FakeCluster]:
+    with FakeCluster(tmp_path / "pki").running() as running:
+        assert isinstance(running, FakeCluster)
+        yield running
+
+
+class Running:
+    """A process of DaemonSet mode. Its log lines are read as they come."""
+
+    def __init__(self, started: subprocess.Popen[str]) -> None:
+        self.process = started
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._lines.put(line)
+
+    def until(self, msg: str) -> dict[str, Any]:
+        """The next line that says this."""
+        while True:
+            line: dict[str, Any] = json.loads(self._lines.get(timeout=20))
+            if line["msg"] == msg:
+                return line
+
+    def rest(self) -> list[str]:
+        """What was said since."""
+        return [json.loads(self._lines.get_nowait())["msg"] for _ in range(self._lines.qsize())]
+
+    def stop(self, number: int = signal.SIGTERM) -> float:
+        """How long that took."""
+        begun = time.monotonic()
+        self.process.send_signal(number)
+        assert self.process.wait(30) == 0
+        took = time.monotonic() - begun
+        self._reader.join(10)
+        return took
+
+
+@contextmanager
+def running(cluster: FakeCluster, folder: Path, *flags: str) -> Iterator[Running]:
+    server = f"https://{LOOPBACK}:{cluster.port}"
+    kubeconfig = pki.kubeconfig(folder / "kubeconfig", server, cluster.authority.certificate, "a-token")
+    words = [f"--kubeconfig={kubeconfig}", f"--node-name={NAME}", "--metrics-port=0", *flags]
+    environ = BARE | {"KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS)}
+    argv = [sys.executable, "-c", PROGRAM, *words]
+    with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, text=True) as started:
+        try:
+            yield Running(started)
+        finally:
+            started.kill()
+
+
+def ask(port: int, path: str) -> tuple[int, str]:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://{LOOPBACK}:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+class TestLife:
+    @pytest.mark.parametrize("mode", ["once", "continuous"])
+    def test_it_waits_for_sigterm_and_ends_at_once(self, cluster: FakeCluster, tmp_path: Path, mode: str) -> None:
+        cluster.join(NAME, [GATE], {})
+        with running(cluster, tmp_path, f"--mode={mode}") as agent:
+            (port,) = agent.until("Serving /healthz, /readyz and /metrics")["ports"]
+            agent.until("Node verified")
+            assert ask(port, "/healthz") == (200, "ok\n")
+            assert ask(port, "/readyz") == (200, "ok\n")
+            assert 'node_check_status{node="node-1"}' in ask(port, "/metrics")[1]
+            assert agent.process.poll() is None
+            assert agent.stop() < 10
+        assert cluster.nodes[NAME]["metadata"]["labels"] == {"node-ready/verified": "true"}
+        assert not cluster.nodes[NAME]["spec"]["taints"]
+        assert "event Verified" in cluster.writes, "also if the label is what ended it"
+
+    def test_what_ends_it_while_the_label_is_set_does_not_keep_it_from_telling(
+        self, cluster: FakeCluster, tmp_path: Path
+    ) -> None:
+        """The DaemonSet controller deletes the pod as soon as it sees the label."""
+        cluster.join(NAME, [GATE], {})
+        with running(cluster, tmp_path) as agent:
+            cluster.before_patch.append(lambda: agent.process.send_signal(signal.SIGTERM))
+            agent.until("Stopping")
+            assert agent.process.wait(10) == 0
+        assert cluster.writes[1:] == ["strategic-merge-patchnode-1/status", "event Verified"]
+
+    def test_it_ends_in_the_middle_of_a_round_and_records_nothing(self, cluster: FakeCluster, tmp_path: Path) -> None:
+        cluster.join(NAME, [GATE], {})
+        with socket.create_server((LOOPBACK, 0)) as silent:
+            target = f"http://{LOOPBACK}:{silent.getsockname()[1]}/"
+            flags = (f"--network-targets={target}", "--check-timeout=60s")
+            with running(cluster, tmp_path, *flags) as agent:
+                agent.until("Payload check passed")
+                assert agent.stop(signal.SIGINT) < 10
+                assert "Checks failed" not in agent.rest(), "what was given up says nothing about the node"
+        assert not cluster.writes
+
+    def test_an_api_server_that_is_away_is_waited_for(self, cluster: FakeCluster, tmp_path: Path) -> None:
+        cluster.join(NAME, [GATE], {})
+        cluster.is_away = True
+        with running(cluster, tmp_path) as agent:
+            (port,) = agent.until("Serving /healthz, /readyz and /metrics")["ports"]
+            agent.until("Kubernetes does not answer as it should")
+            assert ask(port, "/readyz") == (503, "the Node has not been read yet\n")
+            assert ask(port, "/healthz")[0] == 200
+            cluster.is_away = False
+            agent.until("Node verified")
+            agent.stop()
+
+    def test_without_metrics_there_are_still_probes(self, cluster: FakeCluster, tmp_path: Path) -> None:
+        cluster.join(NAME, [], {})
+        with running(cluster, tmp_path, "--enable-metrics=false") as agent:
+            (port,) = agent.until("Serving /healthz, /readyz and /metrics")["ports"]
+            assert ask(port, "/healthz")[0] == 200
+            assert ask(port, "/metrics")[0] == 404
+            agent.stop()
+
+    def test_all_series_are_there_from_the_start(self, cluster: FakeCluster, tmp_path: Path) -> None:
+        cluster.is_away = True
+        with running(cluster, tmp_path) as agent:
+            (port,) = agent.until("Serving /healthz, /readyz and /metrics")["ports"]
+            shown = ask(port, "/metrics")[1]
+            agent.stop()
+        for series in ("status", "dns_duration_seconds", "api_duration_seconds", "completion_timestamp"):
+            assert f'\nnode_check_{series}{{node="node-1"}} 0.0' in shown
+        for check in ("dns", "api", "network", "services", "payload", "clock", "matrix"):
+            assert f'\nnode_check_failures_total{{check="{check}",node="node-1"}} ' in shown
+        assert "\nkube_node_ready_build_info{" in shown
+
+
+def dry_run(*flags: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-c", PROGRAM, "--dry-run", "--log-format=console", *flags]
+    environ = BARE | {"HOME": "/nonexistent", "DNS_TEST_DOMAINS": "localhost"} | environ
+    return subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
+
+
+class TestDryRun:
+    def test_it_needs_no_cluster_and_says_what_it_skips(self) -> None:
+        done = dry_run()
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "DNS check passed  domain=localhost" in done.stdout
+        assert 'API check skipped  address="the API server" reason="there is neither' in done.stdout
+        assert "Dry run: nothing is changed  node=dry-run-node" in done.stdout
+
+    def test_a_check_that_fails_is_exit_code_1(self) -> None:
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            port = listener.getsockname()[1]
+        done = dry_run(f"--network-targets={LOOPBACK}:{port}")
+        assert (done.returncode, done.stderr) == (1, "")
+        assert "Network check failed" in done.stdout
+
+    def test_with_a_cluster_it_asks_and_changes_nothing(self, cluster: FakeCluster, tmp_path: Path) -> None:
+        cluster.join(NAME, [GATE], {})
+        server = f"https://{LOOPBACK}:{cluster.port}"
+        kubeconfig = pki.kubeconfig(tmp_path / "kubeconfig", server, cluster.authority.certificate, "a-token")
+        done = dry_run(f"--node-name={NAME}", KUBECONFIG=str(kubeconfig))
+        assert done.returncode == 0
+        assert "API check passed" in done.stdout
+        assert not cluster.writes
+        cluster.answers["/api"] = http(status=401)
+        assert dry_run(f"--node-name={NAME}", KUBECONFIG=str(kubeconfig)).returncode == 1
+
+    def test_a_kubeconfig_that_is_named_must_be_of_use(self) -> None:
+        done = dry_run("--kubeconfig=/nonexistent/kubeconfig")
+        assert done.returncode == 3
+        assert "/nonexistent/kubeconfig cannot be read: No such file or directory" in done.stderr
+
+
+class TestMistakes:
+    def test_one_mistake_is_one_line(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert process.run(["--max-retries=many"], {"NODE_NAME": NAME}) == 2
+        said = capsys.readouterr().err
+        assert said == "kube-node-ready: --max-retries is 'many', and must be a whole number from 0 to 1000\n"
+
+    def test_several_are_a_list(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert process.run(["--max-retries=many"], {"LOG_LEVEL": "loud"}) == 2
+        assert capsys.readouterr().err.splitlines() == [
+            "kube-node-ready: 2 mistakes in the settings:",
+            "  - --max-retries is 'many', and must be a whole number from 0 to 1000",
+            "  - LOG_LEVEL is 'loud', and must be debug, info, warn or error",
+        ]
+
+    def test_without_a_way_to_kubernetes_it_is_exit_code_3(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HOME", "/nonexistent")
+        monkeypatch.delenv("KUBECONFIG", raising=False)
+        assert process.run([], {"NODE_NAME": NAME}) == 3
+        assert "there is neither a ServiceAccount nor a kubeconfig" in capsys.readouterr().err
+
+    def test_a_pod_without_a_token_is_exit_code_3(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        environ = {"NODE_NAME": NAME, "KUBERNETES_SERVICE_HOST": LOOPBACK}
+        assert process.run([], environ, folder=tmp_path) == 3
+        assert "token cannot be read" in capsys.readouterr().err
+
+    def test_a_port_that_is_taken_is_named(
+        self, cluster: FakeCluster, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        (tmp_path / "token").write_text("the-token")
+        (tmp_path / "ca.crt").write_bytes(cluster.authority.certificate.read_bytes())
+        environ = {"NODE_NAME": NAME, "KUBERNETES_SERVICE_HOST": LOOPBACK}
+        with socket.create_server(("", 0)) as taken:
+            port = taken.getsockname()[1]
+            assert process.run([f"--metrics-port={port}"], environ, folder=tmp_path) == 10
+        assert f"--metrics-port (METRICS_PORT): port {port} cannot be had" in capsys.readouterr().err
+
+    def test_a_bug_is_exit_code_10_in_one_line(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def break_down(*_: object) -> None:
+            raise ZeroDivisionError("by zero")
+
+        monkeypatch.setattr("kube_node_ready.daemonset.reach.choose", break_down)
+        assert process.run([], {"NODE_NAME": NAME}) == 10
+        assert capsys.readouterr().err == "kube-node-ready: unexpected ZeroDivisionError: by zero\n"
+
+
+def test_it_loads_neither_asyncio_nor_a_client_library() -> None:
+    """It lives on every node, in the continuous pattern for ever."""
+    program = "import sys, kube_node_ready.daemonset.process; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    dear = {"asyncio", "httptools", "httpx2", "lightkube", "uvloop", "yaml"}
+    assert not dear & set(done.stdout.split())

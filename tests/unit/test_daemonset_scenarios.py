@@ -1,0 +1,114 @@
+"""DaemonSet mode in time that jumps, with the real checks and requests, on an API server in memory."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kube_node_ready import log
+from tests import daemonset_scenarios
+from tests.daemonset_scenarios import CONTINUOUS, GATE, ONCE, Scenario, is_released
+from tests.daemonset_world import Simulated, simulated
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    yield
+    log.configure()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Simulated]:
+    with simulated(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    "scenario", [*daemonset_scenarios.ALL, *daemonset_scenarios.SLOW], ids=lambda scenario: scenario.__name__
+)
+def test_in_memory(world: Simulated, scenario: Scenario) -> None:
+    scenario(world)
+
+
+def test_a_node_that_passes_costs_one_patch_one_condition_and_one_event(world: Simulated) -> None:
+    world.join(GATE, labels={})
+    world.start(*ONCE)
+    world.until("released", lambda: is_released(world))
+    world.stays(lambda: is_released(world))
+    assert world.cluster.writes == ["json-patchnode-1", "strategic-merge-patchnode-1/status", "event Verified"]
+
+
+def test_a_lost_race_costs_hardly_any_time(world: Simulated) -> None:
+    world.join(GATE, labels={})
+    world.overtake()
+    world.start(*ONCE)
+    begun = world.clock.time
+    world.until("released", lambda: is_released(world))
+    assert not world.cluster.before_patch
+    assert (world.clock.time - begun).total_seconds() < 0.5
+
+
+def test_retries_come_after_1_2_4_8_and_16_seconds(world: Simulated) -> None:
+    """Each with up to a tenth of spread; then every five minutes."""
+    world.join(GATE, labels={})
+    world.break_network()
+    world.start("--mode=once")
+    times: list[float] = []
+    while len(times) < 8:
+        before = world.node().record.attempt
+        world.until("another attempt", lambda before=before: world.node().record.attempt > before)  # type: ignore[misc]
+        times.append(world.clock.time.timestamp())
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+    for wait, expected in zip(waits, [1, 2, 4, 8, 16, 300, 300], strict=True):
+        assert expected <= wait <= expected * 1.1 + 0.5
+
+
+def test_in_the_continuous_pattern_a_round_comes_every_interval(world: Simulated) -> None:
+    world.join(GATE, labels={})
+    world.start(*CONTINUOUS, "--check-interval=60s")
+    world.until("released", lambda: is_released(world))
+    world.stays(lambda: is_released(world))
+    first = world.metric("node_check_completion_timestamp")
+    world.until("another round", lambda: world.metric("node_check_completion_timestamp") > first)
+    assert world.metric("node_check_completion_timestamp") - first == pytest.approx(60, abs=1)
+
+
+def test_a_node_object_that_is_missing_is_waited_for(world: Simulated) -> None:
+    world.start(*ONCE)
+    for _ in range(5):
+        world.step()
+    world.join(GATE, labels={})
+    world.until("released", lambda: is_released(world))
+
+
+def test_trouble_that_lasts_is_told_once(world: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
+    world.join(GATE, labels={})
+    world.forbid("nodes")
+    world.start(*ONCE)
+    for _ in range(6):
+        world.step()
+    assert capsys.readouterr().out.count("PATCH /api/v1/nodes/node-1: Forbidden") == 1
+    world.cluster.forbidden.clear()
+    world.until("released", lambda: is_released(world))
+
+
+def test_a_token_that_is_away_for_a_moment_is_waited_for(world: Simulated, tmp_path: Path) -> None:
+    world.join(GATE, labels={})
+    world.start(*ONCE)
+    (tmp_path / "token").rename(tmp_path / "elsewhere")
+    for _ in range(5):
+        world.step()
+    (tmp_path / "elsewhere").rename(tmp_path / "token")
+    world.until("released", lambda: is_released(world))
+
+
+def test_an_api_server_that_talks_nonsense_is_waited_for(world: Simulated) -> None:
+    world.join(GATE, labels={})
+    node = world.cluster.nodes["node-1"]
+    world.cluster.nodes["node-1"] = {"metadata": "none"}
+    world.start(*ONCE)
+    for _ in range(3):
+        world.step()
+    world.cluster.nodes["node-1"] = node
+    world.until("released", lambda: is_released(world))

@@ -1,0 +1,249 @@
+"""What may be said to DaemonSet mode, by flag and by variable, and what it answers to mistakes."""
+
+from datetime import timedelta
+
+import pytest
+
+from kube_node_ready.checks.settings import SettingsError
+from kube_node_ready.daemonset import flags
+from kube_node_ready.daemonset.settings import Settings, load, rules
+from kube_node_ready.daemonset.table import SETTINGS
+
+EVERYTHING = {
+    "node-name": ("ip-10-0-0-1.ec2.internal", "node_name", "ip-10-0-0-1.ec2.internal"),
+    "namespace": ("gates", "namespace", "gates"),
+    "mode": ("continuous", "mode", "continuous"),
+    "initial-timeout": ("2m", "checks.timeout_seconds", 120),
+    "check-timeout": ("1m1.5s", "checks.check_timeout_seconds", 61.5),
+    "max-retries": ("7", "max_retries", 7),
+    "retry-backoff": ("linear", "retry_backoff", "linear"),
+    "check-interval": ("90s", "check_interval", 90),
+    "failure-threshold": ("2", "failure_threshold", 2),
+    "dns-test-domains": ("a.example, 10.0.0.1", "checks.dns_test_domains", ("a.example", "10.0.0.1")),
+    "cluster-dns-ip": ("10.96.0.10", "checks.cluster_dns_ip", "10.96.0.10"),
+    "network-targets": ("a.example:443,http://b/", "checks.network_targets", ("a.example:443", "http://b/")),
+    "enable-connectivity-matrix": ("true", "checks.connectivity_matrix", True),
+    "connectivity-sample": ("9", "checks.connectivity_sample", 9),
+    "taint-key": ("example.com/gate", "taint_key", "example.com/gate"),
+    "taint-value": ("yes", "taint_value", "yes"),
+    "taint-effect": ("NoExecute", "taint_effect", "NoExecute"),
+    "verified-label": ("example.com/ok", "verified_label", "example.com/ok"),
+    "verified-label-value": ("yes", "verified_label_value", "yes"),
+    "enable-metrics": ("false", "enable_metrics", False),
+    "metrics-port": ("9090", "metrics_port", 9090),
+    "log-level": ("DEBUG", "checks.log_level", "debug"),
+    "log-format": ("console", "checks.log_format", "console"),
+    "klog-verbosity": ("4", "", None),
+    "dry-run": ("true", "dry_run", True),
+    "kubeconfig": ("/tmp/kubeconfig", "kubeconfig", "/tmp/kubeconfig"),
+    "k8s-service-host": ("[fd00::1]", "service_host", "fd00::1"),
+    "k8s-service-port": ("6443", "service_port", 6443),
+    "delete-failed-node": ("false", "", None),
+}
+"""Flag -> what is said, which setting it becomes, and what it means."""
+VARIABLES = {setting.flag: setting.variable for setting in SETTINGS}
+NAMED = {"NODE_NAME": "node-1"}
+
+
+def loaded(*words: str, **environ: str) -> Settings:
+    return load(flags.parse(words), NAMED | environ)
+
+
+def found(settings: Settings, path: str) -> object:
+    value: object = settings
+    for name in filter(None, path.split(".")):
+        value = getattr(value, name)
+    return value
+
+
+def mistakes(*words: str, **environ: str) -> tuple[str, ...]:
+    with pytest.raises(SettingsError) as why:
+        loaded(*words, **environ)
+    return why.value.mistakes
+
+
+def test_nothing_is_forgotten_here() -> None:
+    assert EVERYTHING.keys() == VARIABLES.keys()
+
+
+@pytest.mark.parametrize("flag", EVERYTHING)
+@pytest.mark.parametrize("way", ["--flag=value", "--flag value", "variable"])
+def test_everything_can_be_said_by_flag_and_by_variable(flag: str, way: str) -> None:
+    said, path, meant = EVERYTHING[flag]
+    if way == "variable":
+        settings = loaded(**{VARIABLES[flag]: said})
+    else:
+        settings = loaded(*([f"--{flag}={said}"] if "=" in way else [f"--{flag}", said]))
+    if path:
+        assert found(settings, path) == meant
+
+
+@pytest.mark.parametrize("flag", [flag for flag, (_, path, _) in EVERYTHING.items() if path])
+def test_a_flag_wins_over_its_variable(flag: str) -> None:
+    said, path, meant = EVERYTHING[flag]
+    assert found(loaded(f"--{flag}={said}", **{VARIABLES[flag]: "!"}), path) == meant
+
+
+def test_the_defaults_are_the_originals() -> None:
+    settings = loaded()
+    assert settings.node_name == "node-1"
+    assert (settings.checks.timeout_seconds, settings.checks.check_timeout_seconds) == (300, 3)
+    assert (settings.max_retries, settings.retry_backoff, settings.mode) == (5, "exponential", "once")
+    assert (settings.taint_key, settings.taint_value, settings.taint_effect) == (
+        "node-ready/unverified",
+        "true",
+        "NoSchedule",
+    )
+    assert (settings.verified_label, settings.verified_label_value) == ("node-ready/verified", "true")
+    assert (settings.enable_metrics, settings.metrics_port, settings.namespace) == (True, 8080, "kube-system")
+    assert (settings.check_interval, settings.failure_threshold) == (60, 3)
+    assert (settings.checks.connectivity_matrix, settings.checks.connectivity_sample) == (False, 5)
+    assert not settings.dry_run
+    assert not settings.notes
+
+
+def test_the_originals_config_map_is_understood() -> None:
+    settings = loaded(
+        INITIAL_TIMEOUT="300s",
+        MAX_RETRIES="5",
+        RETRY_BACKOFF="exponential",
+        DNS_TEST_DOMAINS="kubernetes.default.svc.cluster.local,google.com",
+        TAINT_KEY="node-ready/unverified",
+        TAINT_VALUE="true",
+        TAINT_EFFECT="NoSchedule",
+        VERIFIED_LABEL="node-ready/verified",
+        VERIFIED_LABEL_VALUE="true",
+        ENABLE_METRICS="true",
+        METRICS_PORT="8080",
+        LOG_LEVEL="info",
+        LOG_FORMAT="json",
+    )
+    assert settings.checks.dns_test_domains == ("kubernetes.default.svc.cluster.local", "google.com")
+
+
+def test_a_switch_needs_no_value() -> None:
+    assert loaded("--dry-run", "--log-format=console").dry_run
+    assert not loaded("--dry-run=false").dry_run
+
+
+def test_an_empty_variable_is_one_that_is_not_set() -> None:
+    assert loaded(MAX_RETRIES="", CLUSTER_DNS_IP="") == loaded()
+
+
+def test_an_empty_flag_says_none() -> None:
+    assert loaded("--dns-test-domains=").checks.dns_test_domains == ()
+
+
+def test_what_kubernetes_says_of_a_service_called_metrics_is_not_for_us() -> None:
+    assert loaded(METRICS_PORT="tcp://10.96.0.7:80").metrics_port == 8080
+
+
+def test_the_rest_of_the_checks_is_said_as_to_a_worker() -> None:
+    settings = loaded(KUBE_NODE_READY_WORKER_CONFIG='{"dnsService": "", "clock": false, "checkTimeoutSeconds": 7}')
+    assert (settings.checks.dns_service, settings.checks.clock, settings.checks.check_timeout_seconds) == ("", False, 7)
+    told = mistakes(KUBE_NODE_READY_WORKER_CONFIG='{"clok": false}')
+    assert told == ("KUBE_NODE_READY_WORKER_CONFIG: 'clok' is unknown; did you mean clock?",)
+
+
+def test_the_peers_port_is_ours() -> None:
+    assert loaded(METRICS_PORT="9090").checks.connectivity_port == 9090
+
+
+def test_only_a_dry_run_needs_no_node() -> None:
+    assert load({"dry-run": "true"}, {}).node_name == "dry-run-node"
+    with pytest.raises(SettingsError, match=r"--node-name \(NODE_NAME\) is not set; a pod sets it from spec"):
+        load({}, {})
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "right"),
+    [
+        ("node-name", "../secrets", "a name of lower-case letters"),
+        ("namespace", "a.b", "a name of at most 63"),
+        ("mode", "twice", "once or continuous"),
+        ("initial-timeout", "soon", 'seconds above 0 and up to 3600, such as 10 or "10s"'),
+        ("check-timeout", "0s", "seconds above 0"),
+        ("check-interval", "-1s", "seconds above 0"),
+        ("max-retries", "many", "a whole number from 0 to 1000"),
+        ("max-retries", "-1", "a whole number"),
+        ("max-retries", "00000000001", "a whole number"),
+        ("failure-threshold", "0", "a whole number from 1 to 100"),
+        ("connectivity-sample", "1000", "a whole number from 1 to 100"),
+        ("retry-backoff", "random", "exponential or linear"),
+        ("dns-test-domains", "a b", "a DNS name"),
+        ("cluster-dns-ip", "dns", "an IP address"),
+        ("network-targets", "a.example", "host:port or"),
+        ("taint-key", "a/b/c", "a Kubernetes key"),
+        ("taint-value", "no way", "a label value"),
+        ("taint-effect", "noschedule", "NoSchedule, PreferNoSchedule or NoExecute"),
+        ("verified-label", "", "a Kubernetes key"),
+        ("enable-metrics", "maybe", "true or false"),
+        ("metrics-port", "65536", "a whole number from 0 to 65535"),
+        ("log-level", "loud", "debug, info, warn or error"),
+        ("log-format", "xml", "json or console"),
+        ("klog-verbosity", "v", "a whole number"),
+        ("kubeconfig", "", "a path"),
+        ("k8s-service-host", "a b", "a host name"),
+        ("k8s-service-port", "0", "a whole number from 1 to 65535"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_would_be_right(flag: str, value: str, right: str) -> None:
+    (told,) = mistakes(f"--{flag}={value}")
+    assert told.startswith(f"--{flag} is {value!r}, and must be ")
+    assert right in told
+    if value:
+        (told,) = mistakes(**{VARIABLES[flag]: value})
+        assert told.startswith(f"{VARIABLES[flag]} is {value!r}, and must be ")
+
+
+def test_removal_of_nodes_is_refused_with_the_reason() -> None:
+    (told,) = mistakes(DELETE_FAILED_NODE="true")
+    assert told.startswith("DELETE_FAILED_NODE is 'true', and must be false: ")
+    assert "the controller's job" in told
+    assert "budget" in told
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    assert len(mistakes("--max-retries=many", "--log-level=loud", CHECK_TIMEOUT="soon")) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--max-retrys=3"], "the flag --max-retrys is unknown; did you mean --max-retries?"),
+        (["--dryrun"], "the flag --dryrun is unknown; did you mean --dry-run?"),
+        (["--xyzzy"], "the flag --xyzzy is unknown; --help lists all of them"),
+        (["--max"], "the flag --max is unknown; --help lists all of them"),
+        (["chek"], "'chek' is no verb; did you mean check?"),
+        (["--node-name"], "--node-name: expected one argument"),
+    ],
+)
+def test_an_unknown_word_brings_the_nearest_right_one(words: list[str], told: str) -> None:
+    assert mistakes(*words) == (told,)
+
+
+def test_times_that_contradict_each_other_are_refused() -> None:
+    (told,) = mistakes(CHECK_TIMEOUT="10s", INITIAL_TIMEOUT="5s")
+    assert told == (
+        "--check-timeout (CHECK_TIMEOUT) is 10 s, and must not be more than --initial-timeout (INITIAL_TIMEOUT), 5 s"
+    )
+
+
+def test_the_matrix_needs_a_port_that_others_know() -> None:
+    (told,) = mistakes("--enable-connectivity-matrix", "--metrics-port=0")
+    assert told.startswith("--metrics-port (METRICS_PORT) is 0, and must be")
+
+
+def test_a_misspelt_variable_is_noted() -> None:
+    environ = {"MAX_RETRYS": "3", "PATH": "/bin", "HOME": "/", "KUBERNETES_SERVICE_PORT_HTTPS": "443", "HOSTNAME": "a"}
+    assert loaded(**environ).notes == ("MAX_RETRYS is not read; did you mean MAX_RETRIES?",)
+
+
+def test_rules_follow_from_settings() -> None:
+    once = rules(loaded("--max-retries=2", "--retry-backoff=linear", "--taint-value=yes"))
+    assert (once.policy.max_failures, once.policy.exponential, once.gate.value) == (3, False, "yes")
+    assert once.policy.slow_retry == timedelta(minutes=5)
+    watching = rules(loaded("--mode=continuous", "--check-interval=10m"))
+    assert watching.continuous
+    assert watching.policy.slow_retry == timedelta(minutes=10)
+    assert watching.look == timedelta(minutes=1), "someone may take the label off"
