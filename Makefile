@@ -9,10 +9,11 @@ PYTEST := $(PYTHON) -m pytest
 INSTALLED := .venv/.installed
 CLUSTERS := 3# that tests/cluster uses at a time: its tests wait more than they work
 
-.PHONY: help setup run stop test lint fmt types unit property cluster e2e karpenter bench chart image pins clean
+.PHONY: help setup run stop test lint fmt types unit property cluster e2e karpenter bench chart image image-test \
+	docker-build build build-controller build-worker build-all pins clean
 
 help: ## list these verbs
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(INSTALLED) ## install everything: Python packages, Debian packages (as root), the lab's Kubernetes
 	@scripts/system-packages
@@ -40,7 +41,7 @@ fmt: $(INSTALLED) ## format the code
 types: $(INSTALLED) ## check the types
 	.venv/bin/mypy
 
-unit: $(INSTALLED) ## tests of single units: seconds
+unit: setup ## tests of single units: seconds
 	$(PYTEST) tests/unit
 
 property: $(INSTALLED) ## tests of what must hold for every input
@@ -62,10 +63,29 @@ bench: setup ## measure the lab, the worker and the controller
 	$(PYTHON) -m bench.worker
 	$(PYTHON) -m bench.operator all
 
-chart: ## (comes next; see CHANGELOG.md)
-image: ## (comes next; see CHANGELOG.md)
-chart image:
-	@echo "make $@: there is nothing to build yet; it comes next (see CHANGELOG.md)" >&2; exit 1
+image: $(INSTALLED) ## the container image and its bill of materials into dist/, without a container engine
+	@$(PYTHON) -m release image $(addprefix --arch=,$(ARCH))
+
+image-test: $(INSTALLED) ## build the image twice and run its programs, as root
+	$(PYTEST) tests/image
+
+docker-build: ## the same image by docker or podman: make docker-build VERSION=1.0.0
+	@scripts/docker-build
+
+build: $(INSTALLED) ## bin/kube-node-ready, which needs a Python and nothing else; VERSION=1.0.0 sets what it says
+	@$(PYTHON) -m release executables kube-node-ready
+
+build-controller: $(INSTALLED) ## bin/kube-node-ready-controller
+	@$(PYTHON) -m release executables kube-node-ready-controller
+
+build-worker: $(INSTALLED) ## bin/kube-node-ready-worker
+	@$(PYTHON) -m release executables kube-node-ready-worker
+
+build-all: $(INSTALLED) ## all three
+	@$(PYTHON) -m release executables
+
+chart: setup ## lint the chart and run its tests
+	$(PYTEST) tests/unit/test_chart.py
 
 pins: $(INSTALLED) ## pin the Python packages anew, with hashes
 	@scripts/pin-python-packages

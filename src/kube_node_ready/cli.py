@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from kube_node_ready import __version__
+from kube_node_ready import version
 
 EXIT_CONFIGURATION = 2
 EXIT_NO_ACCESS = 3
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     if words[:1] == ["check"]:
         sys.exit(_check(words[1:]))
     if words == ["--version"]:
-        print(f"kube-node-ready {__version__}")
+        print(f"kube-node-ready {version.told()}")
         sys.exit()
     from kube_node_ready.daemonset import process  # noqa: PLC0415  the others need not wait for it
 
@@ -38,7 +38,7 @@ def controller(argv: Sequence[str] | None = None) -> NoReturn:
         epilog="Exit codes: 0 stopped by a signal, 1 lost the Lease, 2 bad configuration, 3 no way to Kubernetes, "
         "10 something unexpected, such as a port that is taken.",
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    version.add_flag(parser)
     parser.add_argument(
         "--config",
         metavar="FILE",

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from kube_node_ready import __version__
+from kube_node_ready import __built__, __commit__, __version__
 from kube_node_ready.checks.model import CHECKS
 from kube_node_ready.kube.client import Call
 from kube_node_ready.verify import budget
@@ -89,7 +89,7 @@ class Metrics:
         self._declare_nodes_written()
         self.healthy.set(1)
         self.start_time.set(time.time())
-        self.build.labels(__version__, "", "").set(1)
+        self.build.labels(__version__, __commit__ or "from source", __built__).set(1)
 
     def describe(self, present: Present, *, per_node: bool) -> None:
         """From now on the present is exported too."""

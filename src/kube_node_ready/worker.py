@@ -68,10 +68,12 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def _wants_dry_run(arguments: list[str]) -> bool:
     import argparse  # noqa: PLC0415  in a pod there are no arguments
 
+    from kube_node_ready import version  # noqa: PLC0415
+
     parser = argparse.ArgumentParser(
         prog="kube-node-ready-worker", description=_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    version.add_flag(parser)
     parser.add_argument(
         "--dry-run",
         action="store_true",

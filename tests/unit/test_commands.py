@@ -8,7 +8,8 @@ import pytest
 
 from kube_node_ready import __version__
 
-COMMANDS = ["kube-node-ready", "kube-node-ready-controller", "kube-node-ready-worker", "kubernetes-daemonset"]
+OPERATOR = ["kube-node-ready", "kube-node-ready-controller", "kube-node-ready-worker"]
+COMMANDS = [*OPERATOR, "kubernetes-daemonset"]
 
 
 def run(command: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -17,9 +18,18 @@ def run(command: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_says_its_version(command: str) -> None:
-    assert run(command, "--version").stdout == f"{command} {__version__}\n"
+@pytest.mark.parametrize("command", OPERATOR)
+def test_a_command_says_its_version_and_that_it_is_no_release(command: str) -> None:
+    assert run(command, "--version").stdout == f"{command} {__version__} (from source)\n"
+
+
+def test_a_version_is_one_line_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    assert run("kube-node-ready-controller", "--version").stdout.count("\n") == 1
+
+
+def test_the_component_says_its_version() -> None:
+    assert run("kubernetes-daemonset", "--version").stdout == f"kubernetes-daemonset {__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from kube_node_ready import __version__
+from kube_node_ready import version
 from kube_node_ready.checks.settings import SettingsError
 from kube_node_ready.daemonset.settings import default, nearest
 from kube_node_ready.daemonset.table import SETTINGS
@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    made.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    version.add_flag(made)
     flags = made.add_argument_group("flags", "Each wins over its environment variable.")
     for setting in SETTINGS:
         text = f"{setting.about} ({', '.join(filter(None, (setting.variable, default(setting))))})"

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from kube_node_ready import __version__
+from kube_node_ready import __built__, __commit__, __version__
 from kube_node_ready.checks.model import CHECKS
 from kube_node_ready.daemonset.model import Round
 
@@ -23,7 +23,7 @@ class Metrics:
         build = Gauge(
             "kube_node_ready_build_info", "Always 1", ["version", "commit_hash", "build_date"], registry=self.registry
         )
-        build.labels(__version__, "", "").set(1)
+        build.labels(__version__, __commit__, __built__).set(1)
 
     def checked(self, done: Round, streak: int) -> None:
         self.completed.set(done.ended.timestamp())

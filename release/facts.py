@@ -1,0 +1,71 @@
+"""What the image is, in one place: the Dockerfile, which cannot import it, is compared with it by a test."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from release.rules import INTERPRETER, PACKAGES
+from release.stamp import Stamp
+from release.tree import Entry, File
+
+NAME = "kube-node-ready"
+PROGRAMS = ("kube-node-ready", "kube-node-ready-controller", "kube-node-ready-worker")
+ENTRYPOINT = "/kube-node-ready-controller"
+ARCHITECTURES = ("amd64", "arm64")
+USER, USER_ID = "nodecheck", 1000
+# Isolated from the environment, and without the search for what else may be installed.
+FLAGS = "-IS"
+BUILD_ARGUMENTS = ("VERSION", "COMMIT_HASH", "BUILD_DATE", "SOURCE_URL")
+
+
+@dataclass(frozen=True)
+class Project:
+    """What pyproject.toml says of it."""
+
+    description: str
+    license: str
+    scripts: Mapping[str, str]
+
+
+def project(checkout: Path) -> Project:
+    said = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
+    return Project(said["description"], said["license"], {name: said["scripts"][name] for name in PROGRAMS})
+
+
+def labels(about: Project, build: Stamp, source: str = "") -> dict[str, str]:
+    """By the names that OCI gave them. What is not known is not said."""
+    said = {
+        "title": NAME,
+        "description": about.description,
+        "version": build.version,
+        "revision": build.revision,
+        "created": build.built,
+        "licenses": about.license,
+        "source": source,
+    }
+    return {f"org.opencontainers.image.{name}": value for name, value in said.items() if value}
+
+
+def own_files(about: Project) -> dict[str, Entry]:
+    """What the image needs besides packages: its programs at the root, and who runs them."""
+    files: dict[str, Entry] = {
+        "etc/group": File(f"root:x:0:\n{USER}:x:{USER_ID}:\n".encode()),
+        "etc/nsswitch.conf": File(b"passwd: files\ngroup: files\nhosts: files dns\n"),
+        "etc/passwd": File(
+            f"root:x:0:0:root:/:/nonexistent\n{USER}:x:{USER_ID}:{USER_ID}:{NAME}:/:/nonexistent\n".encode()
+        ),
+    }
+    return files | {name: File(launcher(target), executable=True) for name, target in about.scripts.items()}
+
+
+def launcher(target: str) -> bytes:
+    """A program that starts `package.module:function`."""
+    module, _, function = target.partition(":")
+    return (
+        f"#!/{INTERPRETER} {FLAGS}\n"
+        "import sys\n"
+        f'sys.path.append("/{PACKAGES}")\n'
+        f"from {module} import {function}\n"
+        f"{function}()\n"
+    ).encode()

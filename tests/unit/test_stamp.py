@@ -1,0 +1,84 @@
+"""Which build a program says it is."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kube_node_ready import __version__, version
+from kube_node_ready.metrics import Metrics
+from kube_node_ready.verify.model import Policy
+from release import stamp
+from release.errors import ReleaseError
+from release.stamp import Stamp
+
+BUILD = Stamp("1.2.3", "1a2b3c4", "1a2b3c4d5e6f", 1_700_000_000)
+
+
+def test_arguments_win_over_git(tmp_path: Path) -> None:
+    environ = {"VERSION": "v1.0.0", "COMMIT_HASH": "abc", "BUILD_DATE": "2023-11-14T22:13:20Z"}
+    assert stamp.of_checkout(a_checkout(tmp_path), environ) == Stamp("1.0.0", "abc", "abc", 1_700_000_000)
+
+
+def test_the_commit_tells_the_rest(tmp_path: Path) -> None:
+    checkout = a_checkout(tmp_path, committed=True)
+    found = stamp.of_checkout(checkout, {})
+    assert (found.version, found.epoch) == ("0.0.1", 1_600_000_000)
+    assert re.fullmatch(r"[0-9a-f]{40}", found.revision)
+    assert found.commit == found.revision[:7]
+
+
+def test_changes_that_are_not_committed_show(tmp_path: Path) -> None:
+    checkout = a_checkout(tmp_path, committed=True)
+    (checkout / "notes.txt").write_text("no part of a build")
+    assert not stamp.of_checkout(checkout, {}).commit.endswith("-dirty")
+    (checkout / "src/new.py").touch()
+    assert stamp.of_checkout(checkout, {}).commit.endswith("-dirty")
+
+
+def test_an_unpacked_archive_is_source_and_nothing_more(tmp_path: Path) -> None:
+    assert stamp.of_checkout(a_checkout(tmp_path), {}) == Stamp("0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [({"VERSION": "latest"}, "latest"), ({"BUILD_DATE": "today"}, "today"), ({"SOURCE_DATE_EPOCH": "x"}, "'x'")],
+)
+def test_a_value_that_cannot_be_used_is_named(tmp_path: Path, environ: dict[str, str], named: str) -> None:
+    with pytest.raises(ReleaseError, match=named):
+        stamp.of_checkout(a_checkout(tmp_path), environ)
+
+
+def test_it_is_written_where_the_programs_read_it(tmp_path: Path) -> None:
+    checkout = a_checkout(tmp_path)
+    stamp.write(checkout, BUILD)
+    said: dict[str, str] = {}
+    exec((checkout / "src/kube_node_ready/__init__.py").read_text(), said)  # noqa: S102
+    told = version.told(said["__version__"], said["__commit__"], said["__built__"])
+    assert told == "1.2.3 (commit 1a2b3c4, built 2023-11-14T22:13:20Z)"
+
+
+def test_a_checkout_says_that_it_is_one() -> None:
+    assert version.told("1.2.3", "", "") == "1.2.3 (from source)"
+
+
+def test_the_metric_tells_the_same() -> None:
+    (family,) = [
+        found for found in Metrics(Policy(())).registry.collect() if found.name == "kube_node_ready_build_info"
+    ]
+    (sample,) = family.samples
+    assert sample.labels == {"version": __version__, "commit_hash": "from source", "build_date": ""}
+
+
+def a_checkout(folder: Path, *, committed: bool = False) -> Path:
+    package = folder / "src/kube_node_ready"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('__version__ = "0.0.1"\n__commit__ = ""\n__built__ = ""\n')
+    if committed:
+        date = "@1600000000 +0000"
+        who = {f"GIT_{role}_{what}": "nobody" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        environ = {**who, "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date, "PATH": "/usr/bin:/bin"}
+        for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message=first"]):
+            subprocess.run(["git", *words], cwd=folder, env=environ, check=True)
+    return folder
