@@ -7,6 +7,7 @@ tests/cluster/test_scenarios.py.
 import copy
 import itertools
 import uuid
+import zlib
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_never
@@ -20,6 +21,7 @@ from kube_node_ready.verify.decide import decide
 from kube_node_ready.verify.model import (
     Adopt,
     Announce,
+    CloseGate,
     Decision,
     DropWorker,
     Effect,
@@ -116,7 +118,7 @@ class Cluster:
 
     def decide(self, name: str) -> Decision:
         nodes = {other: self.node(other) for other in self.nodes}
-        view = View(self.policy, nodes, self._slots)
+        view = View(self.policy, nodes, self._slots, lambda name: _version(self.nodes[name]))
         view.ledger = self.ledger
         for node in nodes.values():
             view.node_changed(None, node)
@@ -151,12 +153,15 @@ class Cluster:
         self.writes += 1
         match effect:
             case StartWorker(node, attempt):
-                if name_of(node.uid, attempt) not in self.pods:
-                    self._create(worker_pod(node, attempt, self._template))
+                self._create(node, attempt)
             case Release(node, record):
-                self.nodes[node.name] = json_patched(self._find(node), patches.release(node, record, self.policy))
-            case WriteRecord(node, record):
-                self._merge(node, patches.status(node, record, self.policy))
+                self._patch(node, patches.release(node, record, self.policy))
+            case CloseGate(node, record, version):
+                assert self.policy.reverification
+                patch = patches.engage(node, record, self.policy, self.policy.reverification.gate, version)
+                self._patch(node, patch)
+            case WriteRecord(node, record, version):
+                self._merge(node, patches.status(node, record, self.policy, version))
             case Adopt(node, record, version):
                 self._annotate(node, patches.adoption(node, record, version))
             case Announce():
@@ -169,7 +174,10 @@ class Cluster:
             case _:
                 assert_never(effect)
 
-    def _create(self, pod: Json) -> None:
+    def _create(self, node: Node, attempt: int) -> None:
+        if name_of(node.uid, attempt) in self.pods:
+            return
+        pod = worker_pod(node, attempt, self._template)
         pod["metadata"] |= {"uid": next(self._uids), "creationTimestamp": self.now.isoformat()}
         pod["status"] = {"phase": "Pending"}
         assert pod["metadata"]["annotations"][IMAGE_ANNOTATION]
@@ -180,9 +188,16 @@ class Cluster:
             raise LostRace
         return self.nodes[node.name]
 
+    def _patch(self, node: Node, patch: patches.JsonPatch) -> None:
+        found = self._find(node)
+        versioned = {**found, "metadata": {**found["metadata"], "resourceVersion": _version(found)}}
+        self.nodes[node.name] = json_patched(versioned, patch)
+        del self.nodes[node.name]["metadata"]["resourceVersion"]
+
     def _annotate(self, node: Node, patch: Json) -> Json:
         found = self._find(node)
-        if found["metadata"]["uid"] != patch["metadata"]["uid"]:
+        wanted = patch["metadata"].get("resourceVersion", _version(found))
+        if found["metadata"]["uid"] != patch["metadata"]["uid"] or wanted != _version(found):
             raise LostRace
         found["metadata"]["annotations"] |= patch["metadata"].get("annotations", {})
         return found
@@ -227,6 +242,11 @@ def json_patched(target: Json, patch: patches.JsonPatch) -> Json:
         else:
             where[last] = step["value"]
     return result
+
+
+def _version(node: Json) -> str:
+    """Another one after each change, whoever makes it."""
+    return str(zlib.crc32(msgspec.json.encode(node)))
 
 
 def _at(where: Any, part: str) -> Any:  # noqa: ANN401  any JSON

@@ -213,7 +213,7 @@ class Controller:
         """Look at everything unfinished now and then, whatever was missed."""
         while True:
             for name in list(self._view.unfinished()):
-                if not (self.phases.get(name) is Phase.VERIFIED and name in self._queue):  # its news will have a turn
+                if not (self.phases.get(name) is Phase.VERIFIED and name in self._queue):  # it will have a turn
                     self._queue.add(name)
             if self._policy.removal and LEDGER not in self._book.objects:
                 await self._open_ledger(writer)
@@ -239,7 +239,7 @@ class Controller:
         self._metrics.decided(before, decision)
         if decision.phase is Phase.WAITING and seen.node.registered:
             self._without_slot[name] = None
-        if decision.phase is Phase.VERIFIED and decision.recheck:
+        if decision.phase is Phase.VERIFIED and seen.rush and seen.workers:
             self._untold[name] = None
         telling.decided(before, seen, decision)
 

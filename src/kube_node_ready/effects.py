@@ -16,6 +16,7 @@ from kube_node_ready.verify import budget, events, patches
 from kube_node_ready.verify.model import (
     Adopt,
     Announce,
+    CloseGate,
     DropWorker,
     Effect,
     Node,
@@ -63,6 +64,7 @@ class Writer:
         self._policy = policy
         self._template = template
         self._setup = setup
+        self._gate = policy.reverification.gate if policy.reverification else None
         self._pods = f"/api/v1/namespaces/{template.namespace}/pods"
         self._told = _Recent()
 
@@ -73,6 +75,9 @@ class Writer:
                 await self._start_worker(node, attempt)
             case Release(node, record):
                 body = _encode(patches.release(node, record, self._policy))
+                self._stores.node_written(await self._kube.patch(_path(node), body, PatchKind.JSON))
+            case CloseGate(node, record, version):
+                body = _encode(patches.engage(node, record, self._policy, self._gate, version))
                 self._stores.node_written(await self._kube.patch(_path(node), body, PatchKind.JSON))
             case WriteRecord(node, record, version):
                 body = _encode(patches.status(node, record, self._policy, version))

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from kube_node_ready import ledger
+from kube_node_ready.verify import reverify
 from kube_node_ready.verify.model import Fleet, Node, Outcome, Policy, Snapshot, Worker
 
 _STRAY_AGE = timedelta(hours=1)
@@ -30,6 +31,7 @@ class View:
         self._slots = slots
         self._managed: Counter[str] = Counter()
         self._failing = 0
+        self._doubtful = 0
         self._unregistered = 0
         self._names: dict[str, str] = {}
         self._workers: defaultdict[str, dict[str, Worker]] = defaultdict(dict)
@@ -62,10 +64,12 @@ class View:
         return bool(self._active or self._unregistered or (self._policy.removal and self._failing))
 
     def unfinished(self) -> Iterator[str]:
-        """Every node that has something to prove, or a worker that should not be there, or is not known yet."""
+        """Every node that has something to prove, now or in time, or a worker that should not be there, or is not known
+        yet.
+        """
         for name, node in self._nodes.items():
-            unknown = node.labelled and not node.record.attempt
-            if unknown or node.uid in self._workers or self._policy.guards(node):
+            watched_over = node.labelled and (self._policy.reverification or not node.record.attempt)
+            if watched_over or node.uid in self._workers or self._policy.guards(node):
                 yield name
 
     def strays(self, now: datetime) -> Iterator[Worker]:
@@ -138,11 +142,14 @@ class View:
             self._unregistered += by
         if guarded and node.record.outcome is Outcome.FAILED:
             self._failing += by
+        if not guarded and reverify.is_doubtful(node):
+            self._doubtful += by
 
     def _fleet(self, node: Node) -> Fleet:
         return Fleet(
             managed=self._managed.total(),
             failing=self._failing,
+            doubtful=self._doubtful,
             in_pool=self._managed[node.pool],
             ledger=self.ledger,
         )

@@ -17,10 +17,11 @@ from prometheus_client.registry import Collector
 from kube_node_ready import __built__, __commit__, __version__
 from kube_node_ready.checks.model import CHECKS
 from kube_node_ready.kube.client import Call
-from kube_node_ready.verify import budget
+from kube_node_ready.verify import budget, reverify
 from kube_node_ready.verify.model import (
     Announce,
     Cause,
+    CloseGate,
     Decision,
     DropWorker,
     Effect,
@@ -57,6 +58,8 @@ _EVENTS = (
     "GateRemoved",
     "VerificationFailed",
     "VerificationExhausted",
+    "GateRestored",
+    "GateKeptOpen",
     "RemovalBlocked",
     "Removed",
 )
@@ -110,15 +113,12 @@ class Metrics:
                 self.workers_created.inc()
             case Release(node, _):
                 self._released(node)
+            case CloseGate():
+                self.gates_closed.inc()
             case WriteRecord(_, record):
-                if record.outcome is Outcome.FAILED:
-                    self.retries.inc()
-                    if record.failures == self._policy.max_failures:
-                        self.exhausted.inc()
+                self._recorded(record)
             case Announce():
-                self.events.labels(effect.reason).inc()
-                if effect.reason == "RemovalBlocked":
-                    self.removals_blocked.inc()
+                self._announced(effect)
             case RemoveNode():
                 self.deletions.labels("success").inc()
             case DropWorker():
@@ -129,6 +129,19 @@ class Metrics:
         if call.verb != "watch":
             self.api_seconds.labels(call.verb).observe(call.seconds)
 
+    def _recorded(self, record: Record) -> None:
+        if record.outcome is Outcome.FAILED:
+            self.retries.inc()
+            if record.failures == self._policy.max_failures:
+                self.exhausted.inc()
+
+    def _announced(self, news: Announce) -> None:
+        self.events.labels(news.reason).inc()
+        if news.reason == "RemovalBlocked":
+            self.removals_blocked.inc()
+        elif news.reason == "GateKeptOpen":
+            self.gates_kept_open.inc()
+
     def _released(self, node: Node) -> None:
         self.label_adds.labels("success").inc()
         self.labels_applied.labels(self._policy.label).inc()
@@ -137,10 +150,10 @@ class Metrics:
             self.taints_removed.labels(taint.key).inc()
 
     def _verdict(self, record: Record, worker: Worker | None) -> None:
-        status = "success" if record.outcome is Outcome.PASSED else "failed"
+        status = "success" if record.is_proof else "failed"
         self.verifications.labels(status).inc()
         self.attempts.labels(status).inc()
-        if record.outcome is Outcome.PASSED:
+        if record.is_proof:
             self.workers_succeeded.inc()
         else:
             self.workers_failed.labels(record.cause.value or _ANY_OTHER).inc()
@@ -244,6 +257,10 @@ class Metrics:
         )
         self.labels_applied = self._counter("controller_labels_applied", "Labels set", label_key=[self._policy.label])
         self.deletions = self._counter("node_deletion", "Failed nodes removed", status=("success", "failed"))
+        self.gates_closed = self._counter("gates_closed", "Gates closed again, since a verified node kept failing")
+        self.gates_kept_open = self._counter(
+            "gates_kept_open", "Gates not closed, since so many nodes failed that the cluster must be at fault"
+        )
         self.removals_blocked = self._counter("removals_blocked", "Removals that the budget or a halt forbade")
 
     def _counter(self, name: str, text: str, **labels: Iterable[str]) -> Counter:
@@ -281,6 +298,8 @@ class _PresentCollector(Collector):
         statuses = Tally(_status(node, self._present.phases.get(node.name), self._policy) for node in nodes)
         for status in ("unverified", "verifying", "verified", "failed"):
             yield _one(f"{_CONTROLLER}_nodes_{status}", f"Nodes that are {status}", statuses[status])
+        doubtful = sum(map(reverify.is_doubtful, nodes))
+        yield _one(f"{_CONTROLLER}_nodes_doubtful", "Verified nodes that failed when they were checked again", doubtful)
         yield _one(f"{_CONTROLLER}_reconcile_queue_depth", "Nodes waiting for their turn", self._present.queue_depth)
         yield from self._workers()
         if self._policy.removal:

@@ -4,7 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from kube_node_ready.config import Config, manifest
-from kube_node_ready.verify.model import Gate, Policy, RemovalPolicy
+from kube_node_ready.objects import Taint
+from kube_node_ready.verify.model import Gate, Policy, RemovalPolicy, Reverification
 from kube_node_ready.verify.workerpod import PodTemplate
 
 _TO_START_SECONDS = 5
@@ -25,6 +26,7 @@ def policy(config: Config) -> Policy:
         deadline=timedelta(seconds=config.worker.timeout_seconds + _TO_START_SECONDS),
         resync=timedelta(seconds=reconciliation.interval_seconds),
         removal=_removal(config),
+        reverification=_reverification(config),
     )
 
 
@@ -64,7 +66,10 @@ def known_targets(config: Config) -> frozenset[str]:
 def _for_the_worker(config: Config) -> dict[str, Any]:
     worker = config.worker
     logging = {"level": config.logging.level, "format": config.logging.format}
-    return {**worker.checks, "timeoutSeconds": worker.timeout_seconds, "logging": logging}
+    told = {**worker.checks, "timeoutSeconds": worker.timeout_seconds, "logging": logging}
+    if worker.checks.get("connectivityMatrix") and config.health.port:
+        told.setdefault("connectivityPort", config.health.port)
+    return told
 
 
 def _removal(config: Config) -> RemovalPolicy | None:
@@ -78,4 +83,18 @@ def _removal(config: Config) -> RemovalPolicy | None:
         window=timedelta(seconds=removal.window_seconds),
         max_failing_count=removal.max_failing_count,
         max_failing_percent=removal.max_failing_percent,
+    )
+
+
+def _reverification(config: Config) -> Reverification | None:
+    reconciliation, management = config.reconciliation, config.node_management
+    if not reconciliation.reverify_interval_seconds:
+        return None
+    gate = management.taints[0] if management.taints else None
+    return Reverification(
+        interval=timedelta(seconds=reconciliation.reverify_interval_seconds),
+        threshold=reconciliation.reverify_failure_threshold,
+        gate=Taint(gate.key, gate.effect, gate.value or "") if gate else None,
+        max_failing_count=management.removal.max_failing_count,
+        max_failing_percent=management.removal.max_failing_percent,
     )

@@ -10,8 +10,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from kube_node_ready.objects import Taint
 from kube_node_ready.verify.budget import limit
-from kube_node_ready.verify.model import Effect, Policy, Release, RemovalPolicy, RemoveNode, StartWorker, State
+from kube_node_ready.verify.model import (
+    CloseGate,
+    Effect,
+    Policy,
+    Release,
+    RemovalPolicy,
+    RemoveNode,
+    Reverification,
+    StartWorker,
+    State,
+    Worker,
+)
 from tests.model import GATE, POLICY, Cluster, LostRace
 
 NAMES = ("a", "b", "c")
@@ -23,7 +35,12 @@ FOREIGN = [
 ]
 VERDICTS = ("passes", "fails", "hangs", "stuck", "unschedulable", "misconfigured")
 REMOVAL = RemovalPolicy(max_count=1, max_percent=100, window=timedelta(minutes=10), max_failing_count=2)
-PATIENT = msgspec.structs.replace(POLICY, max_failures=2, deadline=timedelta(seconds=20), removal=REMOVAL)
+REVERIFICATION = Reverification(
+    interval=timedelta(seconds=60), threshold=2, gate=Taint(**GATE), max_failing_percent=100
+)
+PATIENT = msgspec.structs.replace(
+    POLICY, max_failures=2, deadline=timedelta(seconds=20), removal=REMOVAL, reverification=REVERIFICATION
+)
 LONGEST_TO_SETTLE = 900
 
 
@@ -34,6 +51,7 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self.cluster = Watched(PATIENT)
         self.stale: list[Effect] = []
+        self.started_late = 0
 
     @rule(name=st.sampled_from(NAMES), verdict=st.sampled_from(VERDICTS), foreign=st.sampled_from(FOREIGN))
     def a_node_joins(self, name: str, verdict: str, foreign: dict[str, str]) -> None:
@@ -59,12 +77,23 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data())
     def a_slow_write_arrives(self, data: st.DataObject) -> None:
         late = self.stale.pop(data.draw(st.integers(0, len(self.stale) - 1)))
+        self.started_late += isinstance(late, StartWorker)
         with suppress(LostRace):
             self.cluster.apply(late)
 
     @rule(seconds=st.sampled_from([0.3, 1, 5, 60, 400]))
     def time_passes(self, seconds: float) -> None:
         self.cluster.pass_time(timedelta(seconds=seconds))
+
+    @rule()
+    def the_controller_works_on(self) -> None:
+        self.cluster.settle(20)
+
+    @precondition(lambda self: self._open())
+    @rule(data=st.data(), minutes=st.integers(1, 4))
+    def a_verified_node_breaks(self, data: st.DataObject, minutes: int) -> None:
+        self.cluster.verdicts[data.draw(st.sampled_from(self._open()))] = "fails"
+        self.cluster.settle(60 * minutes)
 
     @precondition(lambda self: self.cluster.nodes)
     @rule(data=st.data(), foreign=st.sampled_from(FOREIGN), at=st.integers(0, 3))
@@ -103,7 +132,7 @@ class Histories(RuleBasedStateMachine):
     @invariant()
     def no_two_workers_run_on_one_node(self) -> None:
         active = [worker.node_uid for worker in self.cluster.workers() if not worker.ended]
-        assert len(active) <= len(set(active)) + len(self.stale), "only a stale decision may overlap"
+        assert len(active) <= len(set(active)) + self.started_late, "only a stale decision may overlap"
 
     def teardown(self) -> None:
         """Left alone in a healthy cluster, every node is verified and no worker is left."""
@@ -114,9 +143,14 @@ class Histories(RuleBasedStateMachine):
             node = self.cluster.node(name)
             assert not self.cluster.policy.guards(node), f"{name} is still gated: {node}"
         assert not self.cluster.pods
+        self.cluster.policy = msgspec.structs.replace(PATIENT, reverification=None)
+        self.cluster.settle(2)  # a label whose record someone spoilt is noted again
         before = self.cluster.writes
         self.cluster.settle(2)
         assert self.cluster.writes == before, "a settled cluster is left in peace"
+
+    def _open(self) -> list[str]:
+        return sorted(name for name in self.cluster.nodes if self.cluster.node(name).labelled)
 
     def _is_settled(self) -> bool:
         nodes = [self.cluster.node(name) for name in self.cluster.nodes]
@@ -129,11 +163,18 @@ class Watched(Cluster):
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy)
         self.proved: set[tuple[str, int]] = set()
+        self.failed: set[tuple[str, int]] = set()
 
     def pass_time(self, span: timedelta) -> None:
         super().pass_time(span)
-        passed = (worker for worker in self.workers() if worker.state is State.PASSED)
-        self.proved |= {(worker.node_uid, worker.attempt) for worker in passed}
+        for worker in self.workers():
+            if worker.state is State.PASSED:
+                self.proved.add((worker.node_uid, worker.attempt))
+            elif worker.state is State.FAILED or self._is_late(worker):
+                self.failed.add((worker.node_uid, worker.attempt))
+
+    def _is_late(self, worker: Worker) -> bool:
+        return worker.created is not None and self.now - worker.created >= self.policy.deadline
 
     def apply(self, effect: Effect) -> None:
         before = copy.deepcopy(self.nodes)
@@ -146,12 +187,23 @@ class Watched(Cluster):
             assert _foreign(node) == _foreign(before[name]), "a foreign taint was touched"
         if isinstance(effect, Release):
             self._check_release(effect, before)
+        if isinstance(effect, CloseGate):
+            self._check_closing(effect)
         if isinstance(effect, StartWorker):
             assert effect.attempt > effect.node.record.attempt
 
     def _check_release(self, effect: Release, before: dict[str, Any]) -> None:
         assert before[effect.node.name]["metadata"]["uid"] == effect.node.uid, "another node of that name was released"
         assert (effect.node.uid, effect.record.attempt) in self.proved, "released without a passing worker"
+
+    def _check_closing(self, effect: CloseGate) -> None:
+        """Each node's own worker said no so many times, the last of them just now."""
+        node = self.node(effect.node.name)
+        assert node.taints.count(Taint(**GATE)) == 1
+        assert not node.labelled
+        failed = {worker for worker in self.failed if worker[0] == node.uid}
+        assert len(failed) >= REVERIFICATION.threshold, f"closed after {len(failed)} failures"
+        assert (node.uid, effect.record.attempt) in failed
 
     def _check_removal(self, effect: RemoveNode, spent: tuple[object, ...]) -> None:
         assert self.policy.removal

@@ -349,7 +349,8 @@ def test_the_schema_demands_what_the_code_demands() -> None:
 @pytest.mark.parametrize("name", sorted(checks.NAMES))
 def test_the_schema_of_the_checks_is_that_of_their_settings(name: str) -> None:
     schema, default = own_schema()[f"worker.{name}"], checks.default(name)
-    kind = {bool: "boolean", str: "string", list: "array"}.get(type(default), "number")
+    number = "number" if name.endswith("Seconds") else "integer"
+    kind = {bool: "boolean", str: "string", list: "array"}.get(type(default), number)
     assert schema["type"] == kind
     assert schema["description"] == checks.ABOUT[name]
     if kind == "number":
@@ -385,8 +386,9 @@ def test_the_defaults_are_the_codes() -> None:
     assert given.pop("leaderElection")["namespace"] == given["worker"].pop("namespace") == "kube-system"
     given["worker"] = {key: value for key, value in given["worker"].items() if key not in ("image", "job")}
     loaded, plain = configs.load(render().file), configs.load("")
+    filled_in = {"connectivityPort"}
     assert {name: value for name, value in given["worker"].items() if name in checks.NAMES} == {
-        name: checks.default(name) for name in checks.NAMES
+        name: checks.default(name) for name in checks.NAMES - filled_in
     }
     worker = msgspec.structs.replace(loaded.worker, checks={}, image=plain.worker.image)
     assert msgspec.structs.replace(loaded, worker=worker) == plain
@@ -427,6 +429,16 @@ CONFIGURATIONS: list[Mapping[str, Any]] = [
     of_config("leaderElection", {"enabled": False, "leaseDuration": 30, "namespace": "other"}),
     of_config("worker.initContainers", [{"name": "a", "image": "b:1", "env": [{"name": "C", "value": "d"}]}]),
 ]
+
+
+def test_the_matrix_needs_a_right_that_workers_have_not_otherwise() -> None:
+    def rights(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        roles = [(role["metadata"]["name"], role["rules"]) for role in render(values).of("Role")]
+        return [(name, rules) for name, rules in roles if name.endswith("peers")]
+
+    assert rights({}) == []
+    (role,) = rights({"worker": {"config": {"connectivityMatrix": True}}})
+    assert role == ("kube-node-ready-worker-peers", [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}])
 
 
 @pytest.mark.parametrize("values", CONFIGURATIONS)

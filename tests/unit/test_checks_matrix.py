@@ -15,6 +15,7 @@ from kube_node_ready.checks.settings import Settings
 from tests.check_servers import LOOPBACK, FakeApi, http_json
 
 PODS = "/api/v1/namespaces/kube-system/pods"
+SELECTOR = Settings().connectivity_selector
 HERE = Here("node-0", "kube-system")
 NOBODY = "127.0.0.2"
 
@@ -42,7 +43,7 @@ def a_pod(number: int, address: str = LOOPBACK, *, ready: str = "True", **metada
 
 def run(fake: FakeApi, port: int, *pods: dict[str, Any], sample: int = 5) -> dict[str, object]:
     fake.answers[PODS] = http_json({"items": list(pods)})
-    proof = matrix.reaches_other_nodes(fake.access, Wanted(HERE, port, sample), Deadline(2))
+    proof = matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, sample), Deadline(2))
     return dict(proof.facts)
 
 
@@ -61,9 +62,9 @@ def test_no_more_than_the_sample_are_tried(fake: FakeApi, port: int) -> None:
 
 def test_nodes_try_different_others_and_each_the_same_again() -> None:
     peers = {f"node-{number}": Peer(f"node-{number}", f"pod-{number}", LOOPBACK) for number in range(40)}
-    samples = [tuple(matrix.sample(peers, Wanted(Here(f"node-{number}", ""), 1, 5))) for number in range(40)]
+    samples = [tuple(matrix.sample(peers, Wanted(Here(f"node-{number}", ""), SELECTOR, 1, 5))) for number in range(40)]
     assert len(set(samples)) > 30
-    assert samples[7] == tuple(matrix.sample(dict(reversed(peers.items())), Wanted(Here("node-7", ""), 1, 5)))
+    assert samples[7] == tuple(matrix.sample(dict(reversed(peers.items())), Wanted(Here("node-7", ""), SELECTOR, 1, 5)))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,9 @@ def test_nodes_try_different_others_and_each_the_same_again() -> None:
     ids=["none", "only ours", "not ready", "going", "no address yet"],
 )
 def test_where_there_is_nobody_to_reach_it_is_skipped(fake: FakeApi, port: int, pods: list[dict[str, Any]]) -> None:
-    with pytest.raises(SkippedError, match="no other node runs a pod of ours that is ready"):
+    with pytest.raises(
+        SkippedError, match="no other node runs a pod with app=kube-node-ready,component!=worker that is ready"
+    ):
         run(fake, port, *pods)
 
 
@@ -94,6 +97,10 @@ def test_when_most_cannot_be_reached_this_node_fails(fake: FakeApi, port: int) -
     assert not isinstance(why.value, NotJudgedError)
 
 
+def test_a_single_one_decides_nothing(fake: FakeApi, port: int) -> None:
+    assert run(fake, port, a_pod(1, NOBODY))["reached"] == 0
+
+
 def test_a_pod_that_went_away_meanwhile_need_not_answer(fake: FakeApi, port: int) -> None:
     lists = iter([[a_pod(1, NOBODY), a_pod(2, NOBODY)], [a_pod(1, "127.0.0.3")]])
     answer = FakeApi._answer
@@ -102,14 +109,14 @@ def test_a_pod_that_went_away_meanwhile_need_not_answer(fake: FakeApi, port: int
         return http_json({"items": next(lists)}) if path.startswith(PODS) else answer(fake, path)
 
     fake._answer = changing  # type: ignore[method-assign]
-    proof = matrix.reaches_other_nodes(fake.access, Wanted(HERE, port, 5), Deadline(2))
+    proof = matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, 5), Deadline(2))
     assert proof.facts == {"reached": 2}
 
 
 def test_a_missing_right_is_named(fake: FakeApi) -> None:
     fake.answers[PODS] = http_json({"message": "no"}, 403)
     with pytest.raises(CheckFailedError, match="the right to list pods in namespace kube-system is missing: no"):
-        matrix.reaches_other_nodes(fake.access, Wanted(HERE, 1, 5), Deadline(2))
+        matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(2))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +125,7 @@ def test_a_missing_right_is_named(fake: FakeApi) -> None:
 def test_a_list_that_is_none_is_not_judged(fake: FakeApi, found: dict[str, Any]) -> None:
     fake.answers[PODS] = http_json(found)
     with pytest.raises(NotJudgedError, match="malformed"):
-        matrix.reaches_other_nodes(fake.access, Wanted(HERE, 1, 5), Deadline(2))
+        matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(2))
 
 
 def test_it_is_a_check_like_the_others_and_off_unless_asked_for(fake: FakeApi, port: int) -> None:

@@ -150,8 +150,7 @@ def test_the_example_shows_every_key_of_what_stands_in_lists() -> None:
 def test_every_setting_of_the_worker_is_either_here_or_has_its_place_elsewhere() -> None:
     elsewhere = {"timeoutSeconds", "logging", "dryRun"}
     controllers = {"maxRetries", "retryBackoff", "initialCheckTimeoutSeconds"}
-    daemonset_modes = {"connectivityMatrix", "connectivitySample", "connectivityPort"}
-    assert settings.NAMES - elsewhere - controllers - daemonset_modes == checks.NAMES
+    assert settings.NAMES - elsewhere - controllers == checks.NAMES
 
 
 def test_a_part_of_a_section_leaves_the_rest_at_its_default() -> None:

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from kube_node_ready.daemonset.decide import blindly, decide
 from kube_node_ready.daemonset.model import (
-    CloseGate,
     Effect,
     Forget,
     Memory,
@@ -19,7 +18,7 @@ from kube_node_ready.daemonset.model import (
     Step,
 )
 from kube_node_ready.objects import Taint
-from kube_node_ready.verify.model import Announce, Gate, Node, Outcome, Phase, Record, Release, WriteRecord
+from kube_node_ready.verify.model import Announce, CloseGate, Gate, Node, Outcome, Phase, Record, Release, WriteRecord
 from kube_node_ready.verify.report import CheckResult, Report
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -148,6 +148,7 @@ class TestLife:
             assert ask(port, "/healthz")[0] == 200
             cluster.is_away = False
             agent.until("Node verified")
+            assert ask(port, "/readyz") == (200, "ok\n")
             agent.stop()
 
     def test_without_metrics_there_are_still_probes(self, cluster: FakeCluster, tmp_path: Path) -> None:

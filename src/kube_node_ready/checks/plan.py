@@ -11,7 +11,7 @@ from kube_node_ready.checks.services import Lookup
 from kube_node_ready.checks.settings import Settings
 
 _OUTSIDE = "pods can be reached from inside the cluster only"
-_PEERS = "pods of ours on other nodes"
+_PEERS = "pods on other nodes"
 
 
 def in_pod(settings: Settings, access: Access, here: Here) -> tuple[Job, ...]:
@@ -108,7 +108,9 @@ def _services(settings: Settings, endpoints: dict[str, Lookup]) -> list[Job]:
 def _matrix(settings: Settings, access: Access, here: Here) -> Job:
     from kube_node_ready.checks import matrix  # noqa: PLC0415  most nodes are not asked for it
 
-    wanted = matrix.Wanted(here, settings.connectivity_port, settings.connectivity_sample)
+    wanted = matrix.Wanted(
+        here, settings.connectivity_selector, settings.connectivity_port, settings.connectivity_sample
+    )
     return Job("matrix", _PEERS, partial(matrix.reaches_other_nodes, access, wanted))
 
 

@@ -32,6 +32,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _URL = re.compile(r"(https?)://(\[[^\]/@\s]+\]|[^:\[\]/?#@\s]+)(?::(\d{1,5}))?([/?][!-~]*)?")
 _PATH = re.compile(r"/[!-~]*")
+_SELECTOR = re.compile(r"[A-Za-z0-9_./=!,() -]{1,1000}")
 _YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
 
 
@@ -59,8 +60,9 @@ class Settings(Record):
     log_format: str = "json"
     dry_run: bool = False
     connectivity_matrix: bool = False
+    connectivity_selector: str = "app=kube-node-ready,component!=worker"
     connectivity_sample: int = 5
-    connectivity_port: int = 8080
+    connectivity_port: int = 8081
 
     @property
     def cluster_name(self) -> str:
@@ -182,6 +184,7 @@ _services = _list_of(_SERVICE.fullmatch, "namespace/name")
 _service = _text_that(lambda text: not text or _SERVICE.fullmatch(text), 'namespace/name, or "" for none')
 host = _text_that(_is_host, "a host name or an IP address")
 address = _text_that(lambda text: not text or wire.is_address(text), "an IP address such as 10.96.0.10")
+selector = _text_that(_SELECTOR.fullmatch, "a label selector such as app=node-agent")
 _path = _text_that(_PATH.fullmatch, f"a path of the API server such as {PAYLOAD_PATH}")
 
 _TABLE: dict[str, tuple[str, Callable[[object], object]]] = {
@@ -198,6 +201,7 @@ _TABLE: dict[str, tuple[str, Callable[[object], object]]] = {
     "maxClockSkewSeconds": ("max_clock_skew_seconds", seconds),
     "dryRun": ("dry_run", truth),
     "connectivityMatrix": ("connectivity_matrix", truth),
+    "connectivitySelector": ("connectivity_selector", selector),
     "connectivitySample": ("connectivity_sample", whole(1, MOST_TARGETS)),
     "connectivityPort": ("connectivity_port", whole(1, 65_535)),
     # The original's worker tried again by itself; here the controller does.

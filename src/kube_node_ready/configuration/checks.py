@@ -22,6 +22,10 @@ ABOUT: Mapping[str, str] = {
     "payloadPath": "The path of the API server that gives this answer, of at least 64 KiB.",
     "clock": "Whether the node's clock must agree with the API server's.",
     "maxClockSkewSeconds": "By how much the clocks may differ.",
+    "connectivityMatrix": "Whether most of a sample of pods on other nodes must be reached by TCP.",
+    "connectivitySelector": "Which pods, by their labels, in the worker's namespace: the controller's by default.",
+    "connectivitySample": "How many of them a node tries.",
+    "connectivityPort": "The port they listen on; that of `health` by default.",
 }
 """Not all of `settings.NAMES`: the rest is said elsewhere in the controller's configuration."""
 

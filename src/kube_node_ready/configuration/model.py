@@ -46,6 +46,12 @@ class Reconciliation(Part, frozen=True):
     exhausted_retry_seconds: Annotated[
         Seconds, about("How often an exhausted node is tried again, so that an outage that ends frees it; 0 is never.")
     ] = 300
+    reverify_interval_seconds: Annotated[
+        Seconds, about("How often a verified node must prove itself again, each at its own time; 0 is never.")
+    ] = 0
+    reverify_failure_threshold: Annotated[
+        Attempts, about("How many such failures in a row close a verified node's gate again.")
+    ] = 3
     max_concurrent_verifications: Annotated[Quantum, about("How many worker pods may run at a time.")] = 1000
     workers: Annotated[Quantum, about("How many nodes the controller works on at a time.")] = 64
 
@@ -72,7 +78,8 @@ class Removal(Part, frozen=True):
     max_percent: Annotated[Percent, about("How much of a pool may be removed in one window.")] = 10
     window_seconds: Annotated[SomeSeconds, about("How long a window is.")] = 3600
     max_failing_count: Annotated[
-        Count, about("With more nodes than this failing at once, the cluster is at fault and nothing is removed.")
+        Count,
+        about("With more nodes failing at once, the cluster is at fault: none is removed, and no gate closed."),
     ] = 2
     max_failing_percent: Annotated[Percent, about("The same, as a share of the nodes.")] = 20
     dry_run: Annotated[bool, about("Say which nodes would be removed, and remove none.")] = False

@@ -15,6 +15,7 @@ from kube_node_ready.configuration.schema import kind_of
 
 _WORKER_CONTAINER = "worker"
 _CONFIG_VOLUME = "worker-config"
+_SHORTEST_REVERIFY = 10
 _VOLUME_NAME = kind_of(inspect.type_info(Label))
 _SUFFIXES = {
     "m": Decimal("0.001"),
@@ -76,6 +77,10 @@ def _limits(config: Config) -> Iterator[Broken]:
     if 0 < config.reconciliation.exhausted_retry_seconds < 1:
         reason = f"is {config.reconciliation.exhausted_retry_seconds:g}, and must be at least 1, or 0 for never"
         yield Broken("reconciliation.exhaustedRetrySeconds", reason)
+    if 0 < config.reconciliation.reverify_interval_seconds < _SHORTEST_REVERIFY:
+        interval = config.reconciliation.reverify_interval_seconds
+        reason = f"is {interval:g}, and must be at least {_SHORTEST_REVERIFY}, or 0 for never"
+        yield Broken("reconciliation.reverifyIntervalSeconds", reason)
     removal = config.node_management.removal
     if config.node_management.delete_failed_nodes and not config.node_management.taints:
         reason = "is true, but with an empty list of taints no node is held back, and only held nodes are removed"

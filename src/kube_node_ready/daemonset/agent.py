@@ -8,12 +8,12 @@ from kube_node_ready.daemonset import telling
 from kube_node_ready.daemonset.clock import Clock
 from kube_node_ready.daemonset.decide import blindly, decide
 from kube_node_ready.daemonset.metrics import Metrics
-from kube_node_ready.daemonset.model import CloseGate, Effect, Forget, Memory, Rules, RunChecks, Seen, Step
+from kube_node_ready.daemonset.model import Effect, Forget, Memory, Rules, RunChecks, Seen, Step
 from kube_node_ready.daemonset.node import OwnNode
 from kube_node_ready.daemonset.rounds import Rounds
 from kube_node_ready.kube.errors import KubeError, LostRace, Throttled
 from kube_node_ready.log import log
-from kube_node_ready.verify.model import Announce, Phase, Release, WriteRecord
+from kube_node_ready.verify.model import Announce, CloseGate, Phase, Release, WriteRecord
 
 _PAUSE_SECONDS = (1.0, 30.0)
 _RACE_SECONDS = (0.05, 5.0)
@@ -32,10 +32,16 @@ class Agent:
         self._phase: Phase | None = None
         self._trouble = ""
         self._mishaps = 0
-        self._not_ready: str | None = "the Node has not been read yet"
+        self._is_verified: bool | None = None
 
     def not_ready(self) -> str | None:
-        return self._not_ready
+        """Ready is whose node is well: other nodes try to reach only those, and an update that breaks nodes stops."""
+        last = self._memory.last
+        if self._is_verified is None:
+            return "the Node has not been read yet"
+        if last and not last.passed:
+            return f"the last checks failed: {last.report.reason}"
+        return None if last or self._is_verified else "nothing has been checked yet"
 
     def stop(self) -> None:
         """Make `live` end soon. May be called from a signal handler."""
@@ -60,7 +66,6 @@ class Agent:
         except (KubeError, NoAccessError) as why:
             self._complain(why)
             return self._carry_out(blindly(self._clock.now(), self._memory, self._rules))
-        self._not_ready = None
         self._show(seen)
         wait = self._carry_out(decide(seen, self._memory, self._rules))
         if not self._mishaps:
@@ -109,8 +114,8 @@ class Agent:
             telling.checked(self._node.name, done, self._memory, self._rules)
 
     def _show(self, seen: Seen) -> None:
-        is_verified = seen.node.labelled and not self._rules.policy.gated(seen.node)
-        self.metrics.status.set(is_verified)
+        self._is_verified = seen.node.labelled and not self._rules.policy.gated(seen.node)
+        self.metrics.status.set(self._is_verified)
 
     def _pause(self, first: float, longest: float) -> float:
         """Longer each time."""

@@ -13,11 +13,12 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from kube_node_ready.daemonset.model import CloseGate, Effect, Forget, Memory, Round, Rules, RunChecks, Seen, Step
+from kube_node_ready.daemonset.model import Effect, Forget, Memory, Round, Rules, RunChecks, Seen, Step
 from kube_node_ready.verify import decide as verification
 from kube_node_ready.verify.model import (
     Announce,
     Cause,
+    CloseGate,
     Decision,
     DropWorker,
     Node,

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from kube_node_ready.objects import Taint
-from kube_node_ready.verify.model import Announce, Node, Phase, Policy, Record, Release, WriteRecord
+from kube_node_ready.verify.model import Announce, CloseGate, Node, Phase, Policy, Release, WriteRecord
 from kube_node_ready.verify.report import Report
 
 
@@ -85,14 +85,6 @@ class Seen(Struct, frozen=True):
 class RunChecks(Struct, frozen=True):
     attempt: int = 0
     sighted: bool = True
-
-
-class CloseGate(Struct, frozen=True):
-    """Taint on, label off, record on, in one guarded patch."""
-
-    node: Node
-    record: Record
-    version: str
 
 
 class Forget(Struct, frozen=True):

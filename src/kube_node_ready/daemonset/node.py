@@ -8,11 +8,11 @@ import msgspec
 
 from kube_node_ready import objects
 from kube_node_ready.daemonset.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Api
-from kube_node_ready.daemonset.model import CloseGate, Rules, Seen
+from kube_node_ready.daemonset.model import Rules, Seen
 from kube_node_ready.kube.errors import AlreadyExists, NotFound, Refused, Unreachable
 from kube_node_ready.log import log
 from kube_node_ready.verify import events, nodes, patches
-from kube_node_ready.verify.model import Announce, Outcome, Policy, Release, WriteRecord
+from kube_node_ready.verify.model import Announce, CloseGate, Outcome, Policy, Release, WriteRecord
 
 COMPONENT = "kube-node-ready"
 _FORBIDDEN = 403

@@ -1,8 +1,8 @@
 """The log: one line a transition, in the words of the documentation."""
 
-from kube_node_ready.daemonset.model import CloseGate, Effect, Memory, Round, Rules, Step
+from kube_node_ready.daemonset.model import Effect, Memory, Round, Rules, Step
 from kube_node_ready.log import log
-from kube_node_ready.verify.model import Phase, Release
+from kube_node_ready.verify.model import CloseGate, Phase, Release
 
 
 def decided(node: str, before: Phase | None, step: Step) -> None:

@@ -7,7 +7,7 @@ of time. The *crowd*: when many nodes fail at once, the cluster is broken, and r
 import math
 from datetime import datetime
 
-from kube_node_ready.verify.model import Fleet, Ledger, Node, Removal, RemovalPolicy, Snapshot
+from kube_node_ready.verify.model import Crowd, Ledger, Node, Removal, RemovalPolicy, Snapshot
 
 
 def held(seen: Snapshot, policy: RemovalPolicy) -> str | None:
@@ -18,7 +18,8 @@ def held(seen: Snapshot, policy: RemovalPolicy) -> str | None:
         return "removal of all nodes is paused"
     if seen.fleet.ledger.trouble:
         return seen.fleet.ledger.trouble
-    return _too_many_fail(seen.fleet, policy) or _too_many_went(seen, policy)
+    failing = seen.fleet.failing + seen.fleet.doubtful
+    return too_many_fail(failing, seen.fleet.managed, policy) or _too_many_went(seen, policy)
 
 
 def is_booked(node: Node, ledger: Ledger, now: datetime, policy: RemovalPolicy) -> bool:
@@ -40,12 +41,12 @@ def limit(in_pool: int, policy: RemovalPolicy) -> int:
     return min(policy.max_count, math.ceil(in_pool * policy.max_percent / 100))
 
 
-def _too_many_fail(fleet: Fleet, policy: RemovalPolicy) -> str | None:
-    allowed = max(policy.max_failing_count, math.floor(fleet.managed * policy.max_failing_percent / 100))
-    if fleet.failing <= allowed:
+def too_many_fail(failing: int, managed: int, policy: Crowd) -> str | None:
+    allowed = max(policy.max_failing_count, math.floor(managed * policy.max_failing_percent / 100))
+    if failing <= allowed:
         return None
     return (
-        f"{fleet.failing} of {fleet.managed} nodes fail at once, more than the {allowed} that could be the nodes' own "
+        f"{failing} of {managed} nodes fail at once, more than the {allowed} that could be the nodes' own "
         f"fault (maxFailingCount {policy.max_failing_count}, maxFailingPercent {policy.max_failing_percent:g})"
     )
 

@@ -14,6 +14,8 @@ attempt is recorded on the Node before the next one starts, so every life of the
                   v if asked for, after one more failure, within the budget
                 removing (or held)
 
+Verified nodes may have to prove themselves again, by `reverify`, which closes the gate of those that keep failing.
+
 Effects are absolute and may be carried out twice. A passed worker is dropped only when all that follows from its
 verdict is written: the pod is the note that something is left to do. So a node is released first, and that is told by
 a look of its own, which in a rush comes later. A failed worker stays, for its logs, until the next begins.
@@ -22,7 +24,9 @@ a look of its own, which in a rush comes later. A failed worker stays, for its l
 import zlib
 from datetime import timedelta
 
-from kube_node_ready.verify import budget
+from kube_node_ready.verify import attempt as attempts
+from kube_node_ready.verify import budget, reverify
+from kube_node_ready.verify.attempt import NONE, drop_all, seconds, since_verdict, undecided
 from kube_node_ready.verify.model import (
     Adopt,
     Announce,
@@ -39,14 +43,11 @@ from kube_node_ready.verify.model import (
     RemoveNode,
     Snapshot,
     StartWorker,
-    State,
     Worker,
     WriteRecord,
 )
 from kube_node_ready.verify.report import printable
 
-_NONE = timedelta()
-_AGES = timedelta(days=36500)
 _JITTER = 0.1
 _LONGEST_REFUSAL = 500
 _FRESH = timedelta(minutes=1)
@@ -61,7 +62,7 @@ def decide(seen: Snapshot, policy: Policy) -> Decision:
     if node.deleting:
         return Decision(Phase.IGNORED, "it is being deleted")
     if not policy.guards(node):
-        return _at_rest(seen)
+        return _at_rest(seen, policy)
     if node.labelled and _proof_stands(node):
         # Someone put our taint back on a node whose proof still holds.
         return _open_again(node)
@@ -69,32 +70,45 @@ def decide(seen: Snapshot, policy: Policy) -> Decision:
         return Decision(Phase.WAITING, "Karpenter has yet to register it", _superfluous(seen))
     if node.record.outcome is Outcome.PASSED:
         return _reopen(seen)
-    if worker := _undecided(seen):
+    if worker := undecided(seen):
         return _judge(seen, worker, policy)
     if node.record.failures >= policy.max_failures:
         return _give_up(seen, policy)
-    if (wait := _backoff(node, policy) - _since_verdict(seen)) > _NONE:
+    if (wait := _backoff(node, policy) - since_verdict(seen)) > NONE:
         return Decision(Phase.BACKING_OFF, _failed_so_far(node), _superfluous(seen), recheck=wait)
     return _start(seen)
 
 
-def _at_rest(seen: Snapshot) -> Decision:
-    """Nothing to prove. A worker still here may be the note that its verdict was not told to everyone."""
+def _at_rest(seen: Snapshot, policy: Policy) -> Decision:
+    """Nothing to prove for now. A worker still here may be the note that its verdict was not told to everyone."""
     node = seen.node
-    if node.labelled and not node.record.attempt:
+    if not node.labelled:
+        return Decision(Phase.IGNORED, "it is not gated", drop_all(seen))
+    if not node.record.attempt:
         known = Record(1, outcome=Outcome.PENDING, at=seen.now, since=seen.now, reason="labelled by someone else")
-        return Decision(Phase.IGNORED, "someone else verified it", (Adopt(node, known, seen.version), *_drop_all(seen)))
-    if not (node.labelled and node.record.outcome is Outcome.PASSED):
-        return Decision(Phase.IGNORED, "it is not gated", _drop_all(seen))
-    if not any(worker.attempt == node.record.attempt for worker in seen.workers):
-        return Decision(Phase.VERIFIED, "it is verified", _drop_all(seen))
-    if seen.rush and (wait := _LATEST_NEWS - _since_verdict(seen)) > _NONE:
+        return Decision(Phase.IGNORED, "someone else verified it", (Adopt(node, known, seen.version), *drop_all(seen)))
+    if _is_untold(seen):
+        return _tell_it(seen)
+    if policy.reverification:
+        return reverify.watch_over(seen, policy, policy.reverification)
+    if node.record.outcome is not Outcome.PASSED:
+        return Decision(Phase.IGNORED, "it is not gated", drop_all(seen))
+    return Decision(Phase.VERIFIED, "it is verified", drop_all(seen))
+
+
+def _is_untold(seen: Snapshot) -> bool:
+    record = seen.node.record
+    return record.is_proof and any(worker.attempt == record.attempt for worker in seen.workers)
+
+
+def _tell_it(seen: Snapshot) -> Decision:
+    if seen.rush and (wait := _LATEST_NEWS - since_verdict(seen)) > NONE:
         return Decision(Phase.VERIFIED, "it is verified, which is told after the rush", recheck=wait)
-    return Decision(Phase.VERIFIED, "it is verified", (*_tell(node, node.record), *_drop_all(seen)))
+    return Decision(Phase.VERIFIED, "it is verified", (*_tell(seen.node, seen.node.record), *drop_all(seen)))
 
 
 def _proof_stands(node: Node) -> bool:
-    return node.record.outcome is Outcome.PASSED and node.record.boot == node.boot
+    return node.record.outcome is Outcome.PASSED and not node.record.failures and node.record.boot == node.boot
 
 
 def _open_again(node: Node) -> Decision:
@@ -104,27 +118,16 @@ def _open_again(node: Node) -> Decision:
 
 
 def _reopen(seen: Snapshot) -> Decision:
-    """Its proof no longer counts: the label was taken off, or the gate came back after a reboot."""
-    why = "the gate came back after a reboot" if seen.node.labelled else "its label was taken off"
-    pending = Record(seen.node.record.attempt, outcome=Outcome.PENDING, at=seen.now, since=seen.now, reason=why)
-    return Decision(Phase.VERIFYING, f"to be verified again: {why}", (WriteRecord(seen.node, pending, seen.version),))
-
-
-def _undecided(seen: Snapshot) -> Worker | None:
-    """The worker of the current attempt: the one after the last on record."""
-    current = seen.node.record.attempt + 1
-    return next((worker for worker in seen.workers if worker.attempt == current), None)
-
-
-def _superfluous(seen: Snapshot) -> tuple[Effect, ...]:
-    """Workers that are not of the current attempt, but for the last one that failed: its logs are of use."""
-    record = seen.node.record
-    logs = record.attempt if record.outcome is Outcome.FAILED else None
-    return tuple(
-        DropWorker(worker.name, worker.uid)
-        for worker in seen.workers
-        if worker.attempt != record.attempt + 1 and not (worker.attempt == logs and worker.finished)
-    )
+    """Its proof no longer counts."""
+    node = seen.node
+    if not node.labelled:
+        why = "its label was taken off"
+    elif node.record.failures:
+        why = "the gate came back, and the last check had failed"
+    else:
+        why = "the gate came back after a reboot"
+    pending = Record(node.record.attempt, outcome=Outcome.PENDING, at=seen.now, since=seen.now, reason=why)
+    return Decision(Phase.VERIFYING, f"to be verified again: {why}", (WriteRecord(node, pending, seen.version),))
 
 
 def _start(seen: Snapshot) -> Decision:
@@ -138,23 +141,18 @@ def _start(seen: Snapshot) -> Decision:
     return Decision(Phase.VERIFYING, f"attempt {attempt} begins", (StartWorker(node, attempt), *news, *older))
 
 
+def _superfluous(seen: Snapshot) -> tuple[DropWorker, ...]:
+    return attempts.superfluous(seen, logs_of_last=seen.node.record.outcome is Outcome.FAILED)
+
+
 def _judge(seen: Snapshot, worker: Worker, policy: Policy) -> Decision:
-    if worker.state is State.PASSED and worker.node_name == seen.node.name:
+    verdict = attempts.verdict(seen, worker, policy)
+    if verdict is None:
+        left = attempts.time_left(seen, worker, policy)
+        return Decision(Phase.VERIFYING, attempts.progress(worker), _superfluous(seen), left)
+    if verdict.passed:
         return _pass(seen, worker)
-    if worker.state is State.PASSED:
-        return _fail(seen, worker, policy, Cause.STOPPED, f"the worker ran on {worker.node_name or 'no node'}")
-    if worker.state is State.FAILED:
-        return _fail(seen, worker, policy, worker.cause, worker.reason)
-    if (left := _time_left(seen, worker, policy)) <= _NONE:
-        waiting = f": {worker.reason}" if worker.reason else ""
-        late = f"no verdict within {policy.deadline.total_seconds():g} s{waiting}"
-        return _fail(seen, worker, policy, Cause.LATE if worker.node_name else Cause.NOT_STARTED, late)
-    doing = "is being deleted" if worker.deleting else f"is {worker.state}"
-    return Decision(Phase.VERIFYING, f"the worker of attempt {worker.attempt} {doing}", _superfluous(seen), left)
-
-
-def _time_left(seen: Snapshot, worker: Worker, policy: Policy) -> timedelta:
-    return policy.deadline - (seen.now - worker.created) if worker.created else policy.deadline
+    return _fail(seen, worker, policy, verdict)
 
 
 def _pass(seen: Snapshot, worker: Worker) -> Decision:
@@ -165,7 +163,7 @@ def _pass(seen: Snapshot, worker: Worker) -> Decision:
         at=seen.now,
         since=seen.now,
         boot=seen.node.boot,
-        seconds=_seconds(seen, worker),
+        seconds=seconds(seen, worker),
         checks=checks,
     )
     return Decision(Phase.VERIFIED, f"attempt {worker.attempt} passed", (Release(seen.node, record),), verdict=worker)
@@ -180,17 +178,19 @@ def _tell(node: Node, record: Record) -> tuple[Effect, ...]:
     )
 
 
-def _fail(seen: Snapshot, worker: Worker, policy: Policy, cause: Cause, reason: str) -> Decision:
-    record = _failure(seen, worker.attempt, cause, reason, worker)
+def _fail(seen: Snapshot, worker: Worker, policy: Policy, verdict: attempts.Verdict) -> Decision:
+    record = _failure(seen, worker.attempt, verdict.cause, verdict.reason, worker)
     effects = _record_failure(seen, record, policy)
     if not worker.finished:
         effects += (DropWorker(worker.name, worker.uid),)
-    return Decision(Phase.FAILED, reason, effects, verdict=worker)
+    return Decision(Phase.FAILED, verdict.reason, effects, verdict=worker)
 
 
 def could_not_start(seen: Snapshot, attempt: int, policy: Policy, reason: str) -> Decision:
     """What follows when the API server would not have the worker pod at all."""
     refusal = f"the worker pod was refused: {printable(reason, _LONGEST_REFUSAL)}"
+    if not policy.guards(seen.node):
+        return reverify.not_judged(seen, attempt, refusal, policy)
     record = _failure(seen, attempt, Cause.REFUSED, refusal)
     return Decision(Phase.FAILED, record.reason, _record_failure(seen, record, policy))
 
@@ -212,7 +212,7 @@ def _failure(seen: Snapshot, attempt: int, cause: Cause, reason: str, worker: Wo
         cause=cause,
         blamed=before.blamed + 1 if cause.blames_node else 0,
         reason=reason,
-        seconds=_seconds(seen, worker) if worker else 0,
+        seconds=seconds(seen, worker) if worker else 0,
         checks=worker.report.by_check if worker and worker.report else (),
     )
 
@@ -228,8 +228,10 @@ def _announce_failure(node: Node, record: Record, policy: Policy) -> tuple[Annou
 
 def told(record: Record, policy: Policy) -> str:
     """A record in words that a person can act on."""
-    if record.outcome is Outcome.PASSED:
+    if record.is_proof:
         return f"verified by attempt {record.attempt}"
+    if record.outcome is Outcome.PASSED:
+        return f"verified before, but attempt {record.attempt} did not pass: {record.reason}"
     if record.outcome is Outcome.PENDING:
         return f"to be verified again: {record.reason}"
     if record.failures > policy.max_failures:
@@ -237,25 +239,11 @@ def told(record: Record, policy: Policy) -> str:
     return f"{record.reason} (attempt {record.failures} of {policy.max_failures})"
 
 
-def _drop_all(seen: Snapshot) -> tuple[DropWorker, ...]:
-    return tuple(DropWorker(worker.name, worker.uid) for worker in seen.workers)
-
-
-def _seconds(seen: Snapshot, worker: Worker) -> float:
-    return round((seen.now - worker.created).total_seconds(), 3) if worker.created else 0
-
-
-def _since_verdict(seen: Snapshot) -> timedelta:
-    """For ever ago, if the record does not say, or says nonsense: waiting for a date in the future could take years."""
-    at = seen.node.record.at
-    return seen.now - at if at and at <= seen.now else _AGES
-
-
 def _backoff(node: Node, policy: Policy) -> timedelta:
     """1, 2, 4, … times the first, or always the first; capped; spread a little, in a way that every look repeats."""
     failures = node.record.failures
     if not failures:
-        return _NONE
+        return NONE
     doublings = min(failures - 1, 30) if policy.exponential else 0
     wait: timedelta = min(policy.first_backoff * 2**doublings, policy.max_backoff)
     spread = zlib.crc32(f"{node.uid} {node.record.attempt}".encode()) / 2**32
@@ -279,7 +267,7 @@ def _be_patient(seen: Snapshot, policy: Policy, phase: Phase, reason: str, news:
     effects = (*news, *_superfluous(seen))
     if policy.slow_retry is None:
         return Decision(phase, reason, effects, policy.resync if phase is Phase.HELD else None)
-    if (wait := policy.slow_retry - _since_verdict(seen)) > _NONE:
+    if (wait := policy.slow_retry - since_verdict(seen)) > NONE:
         return Decision(phase, reason, effects, min(wait, policy.resync) if phase is Phase.HELD else wait)
     return _start(seen)
 
@@ -291,12 +279,12 @@ def _remove(seen: Snapshot, policy: Policy) -> Decision:
         blocked = Announce(node, "RemovalBlocked", held, record.attempt, warning=True)
         return _be_patient(seen, policy, Phase.HELD, held, (blocked,))
     looked_again = record.blamed > policy.max_failures
-    if looked_again and _since_verdict(seen) < _FRESH:
+    if looked_again and since_verdict(seen) < _FRESH:
         remove = RemoveNode(node, record.reason, seen.fleet.ledger)
         return Decision(Phase.REMOVING, record.reason, (remove,), policy.resync)
     # One more look right before: what failed a while ago may have healed. If that did not lead to removal, then slowly.
     spacing = (policy.slow_retry or removal.window) if looked_again else _backoff(node, policy)
-    if (wait := spacing - _since_verdict(seen)) > _NONE:
+    if (wait := spacing - since_verdict(seen)) > NONE:
         why = f"to be checked once more before removal: {record.reason}"
         return Decision(Phase.EXHAUSTED, why, _superfluous(seen), wait)
     return _start(seen)

@@ -14,6 +14,7 @@ class Phase(StrEnum):
     WAITING = auto()
     VERIFYING = auto()
     VERIFIED = auto()
+    REVERIFYING = auto()
     FAILED = auto()
     BACKING_OFF = "backing-off"
     EXHAUSTED = auto()
@@ -50,7 +51,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
     attempt: int = 0
     """The number of the last attempt whose verdict is known. It only grows."""
     failures: int = 0
-    """In a row, up to and with the last attempt."""
+    """In a row, up to and with the last attempt. A node that passed has some if it failed since, and is open still."""
     outcome: Outcome = Outcome.PENDING
     at: datetime | None = None
     since: datetime | None = None
@@ -63,6 +64,11 @@ class Record(Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     seconds: float = 0
     checks: tuple[CheckResult, ...] = ()
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether the last attempt passed, and not only one before it."""
+        return self.outcome is Outcome.PASSED and not self.reason
 
 
 class Node(Struct, frozen=True):
@@ -140,6 +146,8 @@ class Fleet(Struct, frozen=True):
 
     managed: int = 1
     failing: int = 0
+    doubtful: int = 0
+    """Verified ones that have failed since, and are open still."""
     in_pool: int = 1
     ledger: Ledger = Ledger()
 
@@ -168,12 +176,27 @@ class Gate(Struct, frozen=True):
         return (taint.key, taint.effect) == (self.key, self.effect)
 
 
-class RemovalPolicy(Struct, frozen=True):
+class Crowd(Struct, frozen=True, kw_only=True):
+    """When more nodes than this fail at once, it is the cluster that is broken, and not they."""
+
+    max_failing_count: int = 2
+    max_failing_percent: float = 20
+
+
+class RemovalPolicy(Crowd, frozen=True, kw_only=True):
     max_count: int = 1
     max_percent: float = 10
     window: timedelta = timedelta(hours=1)
-    max_failing_count: int = 2
-    max_failing_percent: float = 20
+
+
+class Reverification(Crowd, frozen=True, kw_only=True):
+    """How verified nodes are watched over."""
+
+    interval: timedelta
+    threshold: int = 3
+    """So many failures in a row close the gate."""
+    gate: Taint | None = None
+    """With None, the gate is the missing label alone."""
 
 
 class Policy(Struct, frozen=True):
@@ -191,6 +214,8 @@ class Policy(Struct, frozen=True):
     resync: timedelta = timedelta(seconds=30)
     removal: RemovalPolicy | None = None
     """None: failed nodes are never removed."""
+    reverification: Reverification | None = None
+    """None: once verified is verified."""
 
     def is_gate(self, taint: Taint) -> bool:
         return any(gate.closes(taint) for gate in self.gates)
@@ -218,8 +243,19 @@ class Release(Struct, frozen=True):
     record: Record
 
 
+class CloseGate(Struct, frozen=True):
+    """Taint on, label off, record on, in one guarded patch."""
+
+    node: Node
+    record: Record
+    version: str
+
+
 class WriteRecord(Struct, frozen=True):
-    """The record and the condition that shows it to others. With a version, only if the node is still at it."""
+    """With a version, the record and the condition that shows it to others, if the node is still at that version.
+
+    Without, the condition alone: the record is there already.
+    """
 
     node: Node
     record: Record
@@ -257,7 +293,7 @@ class RemoveNode(Struct, frozen=True):
     ledger: Ledger
 
 
-Effect = StartWorker | Release | WriteRecord | Adopt | Announce | DropWorker | RemoveNode
+Effect = StartWorker | Release | CloseGate | WriteRecord | Adopt | Announce | DropWorker | RemoveNode
 
 
 class Decision(Struct, frozen=True):

@@ -35,7 +35,7 @@ def release(node: Node, record: Record, policy: Policy) -> JsonPatch:
     return patch
 
 
-def engage(node: Node, record: Record, policy: Policy, gate: Taint, version: str) -> JsonPatch:
+def engage(node: Node, record: Record, policy: Policy, gate: Taint | None, version: str) -> JsonPatch:
     """Close the gate of exactly this node, as it was seen: taint on, label off, and the record of why, all or nothing.
 
     What is added to a list cannot be tested beforehand, so this one tests the version: no taint is put there twice.
@@ -43,7 +43,7 @@ def engage(node: Node, record: Record, policy: Policy, gate: Taint, version: str
     patch: JsonPatch = [_test("/metadata/uid", node.uid), _test("/metadata/resourceVersion", version)]
     if node.labelled:
         patch.append({"op": "remove", "path": f"/metadata/labels/{_escaped(policy.label)}"})
-    if not policy.gated(node):
+    if gate and not policy.gated(node):
         taint = msgspec.to_builtins(gate)
         where, what = ("/spec/taints/-", taint) if node.taints else ("/spec/taints", [taint])
         patch.append({"op": "add", "path": where, "value": what})
@@ -51,10 +51,10 @@ def engage(node: Node, record: Record, policy: Policy, gate: Taint, version: str
 
 
 def status(node: Node, record: Record, policy: Policy, version: str = "") -> dict[str, Any]:
-    """A strategic merge patch for nodes/status: the record and the condition that shows it to others.
+    """A strategic merge patch for nodes/status: the condition that shows the record to others, and the record itself.
 
-    A proof is on record since the release; here only its condition follows. Anything else is written over the version
-    it was decided on, or not at all: a late write must not undo what a later life of us recorded.
+    The record is written over the version it was decided on, or not at all: a late write must not undo what a later
+    life of us recorded. Without a version it is on the node already, and only its condition follows.
     """
     reason = "VerificationExhausted" if _exhausted(record, policy) else _REASON[record.outcome]
     condition = {
@@ -67,10 +67,8 @@ def status(node: Node, record: Record, policy: Policy, version: str = "") -> dic
     }
     # Another node's uid makes the server refuse: a new node of the same name starts with a clean slate.
     metadata: dict[str, Any] = {"uid": node.uid}
-    if record.outcome is not Outcome.PASSED:
-        metadata["annotations"] = {ANNOTATION: encode(record)}
     if version:
-        metadata["resourceVersion"] = version
+        metadata |= {"annotations": {ANNOTATION: encode(record)}, "resourceVersion": version}
     return {"metadata": metadata, "status": {"conditions": [condition]}}
 
 

@@ -5,6 +5,7 @@
 {{- range list
   "dnsTestDomains" "clusterDnsIp" "checkTimeoutSeconds" "networkTargets" "services" "dnsService"
   "payload" "payloadPath" "clock" "maxClockSkewSeconds"
+  "connectivityMatrix" "connectivitySelector" "connectivitySample" "connectivityPort"
 -}}
 {{- $_ := unset $config.worker . -}}
 {{- end -}}

@@ -1,0 +1,71 @@
+"""One attempt: its worker, and what can be said of it by now."""
+
+from datetime import timedelta
+
+from msgspec import Struct
+
+from kube_node_ready.verify.model import Cause, DropWorker, Policy, Snapshot, State, Worker
+
+NONE = timedelta()
+_AGES = timedelta(days=36500)
+
+
+class Verdict(Struct, frozen=True):
+    passed: bool
+    cause: Cause = Cause.NONE
+    reason: str = ""
+
+
+def undecided(seen: Snapshot) -> Worker | None:
+    """The worker of the current attempt: the one after the last on record."""
+    current = seen.node.record.attempt + 1
+    return next((worker for worker in seen.workers if worker.attempt == current), None)
+
+
+def verdict(seen: Snapshot, worker: Worker, policy: Policy) -> Verdict | None:
+    """None while it can still end well."""
+    if worker.state is State.PASSED and worker.node_name == seen.node.name:
+        return Verdict(passed=True)
+    if worker.state is State.PASSED:
+        return Verdict(passed=False, cause=Cause.STOPPED, reason=f"the worker ran on {worker.node_name or 'no node'}")
+    if worker.state is State.FAILED:
+        return Verdict(passed=False, cause=worker.cause, reason=worker.reason)
+    if time_left(seen, worker, policy) > NONE:
+        return None
+    waiting = f": {worker.reason}" if worker.reason else ""
+    late = f"no verdict within {policy.deadline.total_seconds():g} s{waiting}"
+    return Verdict(passed=False, cause=Cause.LATE if worker.node_name else Cause.NOT_STARTED, reason=late)
+
+
+def time_left(seen: Snapshot, worker: Worker, policy: Policy) -> timedelta:
+    return policy.deadline - (seen.now - worker.created) if worker.created else policy.deadline
+
+
+def progress(worker: Worker) -> str:
+    doing = "is being deleted" if worker.deleting else f"is {worker.state}"
+    return f"the worker of attempt {worker.attempt} {doing}"
+
+
+def seconds(seen: Snapshot, worker: Worker) -> float:
+    return round((seen.now - worker.created).total_seconds(), 3) if worker.created else 0
+
+
+def since_verdict(seen: Snapshot) -> timedelta:
+    """For ever ago, if the record does not say, or says nonsense: waiting for a date in the future could take years."""
+    at = seen.node.record.at
+    return seen.now - at if at and at <= seen.now else _AGES
+
+
+def superfluous(seen: Snapshot, *, logs_of_last: bool) -> tuple[DropWorker, ...]:
+    """Workers that are not of the current attempt; but the last one's logs may be of use."""
+    record = seen.node.record
+    kept = record.attempt if logs_of_last else None
+    return tuple(
+        DropWorker(worker.name, worker.uid)
+        for worker in seen.workers
+        if worker.attempt != record.attempt + 1 and not (worker.attempt == kept and worker.finished)
+    )
+
+
+def drop_all(seen: Snapshot) -> tuple[DropWorker, ...]:
+    return tuple(DropWorker(worker.name, worker.uid) for worker in seen.workers)

@@ -1,0 +1,154 @@
+"""Verified nodes prove themselves again now and then, while they go on working.
+
+A failure is noted, and the node looked at again soon. Only so many failures in a row, all of them the node's own, close
+the gate; from there it has to pass like any other. When many nodes fail at once it is the cluster that is broken: then
+gates stay open, since closed ones would keep out the very pods that could mend it.
+
+Each node has its own place in the interval, so that a fleet does not check all at once: not when it joined at once, and
+not when somebody switches this on.
+"""
+
+import zlib
+from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
+
+from kube_node_ready.verify import attempt, budget
+from kube_node_ready.verify.attempt import NONE, Verdict
+from kube_node_ready.verify.model import (
+    Announce,
+    Cause,
+    CloseGate,
+    Decision,
+    DropWorker,
+    Effect,
+    Node,
+    Outcome,
+    Phase,
+    Policy,
+    Record,
+    Reverification,
+    Snapshot,
+    StartWorker,
+    Worker,
+    WriteRecord,
+)
+
+_SOON = timedelta(minutes=1)
+"""How soon a node that failed is looked at again, at the latest."""
+_EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
+_SHORTEST_TURN = timedelta(seconds=10)
+
+
+def watch_over(seen: Snapshot, policy: Policy, rule: Reverification) -> Decision:
+    if worker := attempt.undecided(seen):
+        return _judge(seen, worker, policy, rule)
+    dropped = attempt.superfluous(seen, logs_of_last=not seen.node.record.is_proof)
+    if (wait := _wait(seen, rule)) > NONE:
+        return Decision(Phase.VERIFIED, _standing(seen.node), dropped, recheck=wait)
+    if seen.rush or not seen.slot_free:
+        return Decision(Phase.VERIFIED, "it can wait until others are done", dropped, recheck=policy.resync)
+    number = seen.node.record.attempt + 1
+    start = StartWorker(seen.node, number)
+    return Decision(Phase.REVERIFYING, f"attempt {number} begins", (start, *attempt.drop_all(seen)))
+
+
+def is_doubtful(node: Node) -> bool:
+    """It was verified, is open, and failed since."""
+    return node.labelled and node.record.outcome is Outcome.PASSED and node.record.failures > 0
+
+
+def not_judged(seen: Snapshot, number: int, reason: str, policy: Policy) -> Decision:
+    """The worker pod was refused, which says nothing about the node."""
+    record = _noted(seen, number, Verdict(passed=False, cause=Cause.REFUSED, reason=reason))
+    return Decision(Phase.VERIFIED, reason, (WriteRecord(seen.node, record, seen.version),), recheck=policy.resync)
+
+
+def _judge(seen: Snapshot, worker: Worker, policy: Policy, rule: Reverification) -> Decision:
+    verdict = attempt.verdict(seen, worker, policy)
+    if verdict is None:
+        dropped = attempt.superfluous(seen, logs_of_last=False)
+        left = attempt.time_left(seen, worker, policy)
+        return Decision(Phase.REVERIFYING, attempt.progress(worker), dropped, left)
+    record = _noted(seen, worker.attempt, verdict, worker)
+    if verdict.passed:
+        done = (WriteRecord(seen.node, record, seen.version), DropWorker(worker.name, worker.uid))
+        return Decision(Phase.VERIFIED, f"attempt {worker.attempt} passed", done, verdict=worker)
+    stopped = () if worker.finished else (DropWorker(worker.name, worker.uid),)
+    effects, why = _after_failure(seen, record, rule)
+    closes = any(isinstance(effect, CloseGate) for effect in effects)
+    return Decision(Phase.FAILED if closes else Phase.VERIFIED, why, (*effects, *stopped), verdict=worker)
+
+
+def _noted(seen: Snapshot, number: int, verdict: Verdict, worker: Worker | None = None) -> Record:
+    """The record after one more verdict. The node stays verified by it, if with doubts."""
+    before = seen.node.record
+    stands = before.outcome is Outcome.PASSED
+    streak = before.failures if stands and not verdict.passed else 0
+    return Record(
+        number,
+        failures=streak + verdict.cause.blames_node,
+        outcome=Outcome.PASSED,
+        at=seen.now,
+        since=before.since if stands else seen.now,
+        boot=seen.node.boot if verdict.passed else before.boot,
+        cause=verdict.cause,
+        blamed=streak + verdict.cause.blames_node,
+        reason=verdict.reason,
+        seconds=attempt.seconds(seen, worker) if worker else 0,
+        checks=worker.report.by_check if worker and worker.report else (),
+    )
+
+
+def _after_failure(seen: Snapshot, record: Record, rule: Reverification) -> tuple[tuple[Effect, ...], str]:
+    """The node's own failures count, and the last of them closes the gate."""
+    note = WriteRecord(seen.node, record, seen.version)
+    if not record.cause.blames_node:
+        return (note,), f"{record.reason} (not the node's fault)"
+    if record.failures < rule.threshold:
+        return (note,), f"{record.reason} (failure {record.failures} of {rule.threshold})"
+    often = f"failed {record.failures} times in a row"
+    if broken := _cluster_is_broken(seen, rule):
+        why = f"{often}, but the gate stays open: {broken}. Last: {record.reason}"
+        # Said once: a fleet that fails together would say it a thousand times a minute.
+        kept = Announce(seen.node, "GateKeptOpen", why, record.attempt, warning=True)
+        news = (kept,) if record.failures == rule.threshold else ()
+        return (*news, note), why
+    why = f"{often}, so the gate is closed again: {record.reason}"
+    news = (Announce(seen.node, "GateRestored", why, record.attempt, warning=True),)
+    failed = replace(record, outcome=Outcome.FAILED, since=seen.now, boot="")
+    return (*news, CloseGate(seen.node, failed, seen.version), WriteRecord(seen.node, failed)), why
+
+
+def _cluster_is_broken(seen: Snapshot, rule: Reverification) -> str | None:
+    failing = seen.fleet.failing + seen.fleet.doubtful + (not is_doubtful(seen.node))
+    if failing >= seen.fleet.managed:
+        return "no other node is well, so it may be the cluster that is broken"
+    return budget.too_many_fail(failing, seen.fleet.managed, rule)
+
+
+def _standing(node: Node) -> str:
+    if not is_doubtful(node):
+        return "it is verified"
+    times = "once" if node.record.failures == 1 else f"{node.record.failures} times in a row"
+    return f"it is verified, but failed {times} since: {node.record.reason}"
+
+
+def _wait(seen: Snapshot, rule: Reverification) -> timedelta:
+    """How long until the next attempt is due; nothing or less if it is."""
+    node, soon = seen.node, min(_SOON, rule.interval)
+    waited = attempt.since_verdict(seen)
+    if is_doubtful(node) and node.record.failures < rule.threshold:
+        return soon - waited
+    if node.record.boot and node.record.boot != node.boot:  # a proof does not outlive a reboot
+        return soon - waited
+    return _until_its_turn(seen, rule.interval, waited)
+
+
+def _until_its_turn(seen: Snapshot, interval: timedelta, waited: timedelta) -> timedelta:
+    """Turns come once an interval, and last for a tenth of it: who missed one waits for the next, as all others do."""
+    place = interval * (zlib.crc32(seen.node.uid.encode()) / 2**32)
+    into_turn = (seen.now - _EPOCH - place) % interval
+    is_its_turn = into_turn < max(_SHORTEST_TURN, interval / 10)
+    had_it = waited < max(into_turn, interval / 2)
+    return NONE if is_its_turn and not had_it else interval - into_turn

@@ -1,0 +1,270 @@
+"""Verified nodes that have to prove themselves again."""
+
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kube_node_ready.objects import Taint
+from kube_node_ready.verify import budget
+from kube_node_ready.verify.decide import could_not_start, decide
+from kube_node_ready.verify.model import (
+    Announce,
+    Cause,
+    CloseGate,
+    Decision,
+    DropWorker,
+    Fleet,
+    Node,
+    Outcome,
+    Phase,
+    Policy,
+    Record,
+    RemovalPolicy,
+    Reverification,
+    Snapshot,
+    StartWorker,
+    State,
+    Worker,
+    WriteRecord,
+)
+from tests.model import GATE, POLICY, START, Cluster
+
+INTERVAL = timedelta(minutes=10)
+RULE = Reverification(interval=INTERVAL, gate=Taint(**GATE))
+WATCHING = replace(POLICY, reverification=RULE)
+BIG = Fleet(managed=100)
+FOREIGN = {"key": "example.com/gpu", "value": "true", "effect": "NoSchedule"}
+
+
+def a_node(**facts: object) -> Node:
+    record = Record(4, outcome=Outcome.PASSED, at=START, since=START, boot="boot-1")
+    return replace(Node("a", "uid-a", labelled=True, boot="boot-1", record=record), **facts)
+
+
+def doubtful(failures: int, **facts: object) -> Node:
+    node = a_node(**facts)
+    known = replace(node.record, failures=failures, blamed=failures, cause=Cause.CHECKS, reason="dns: no answer")
+    return replace(node, record=known)
+
+
+def look(node: Node, worker: Worker | None = None, *, after: timedelta = INTERVAL * 2, **facts: Any) -> Decision:  # noqa: ANN401
+    workers = (worker,) if worker else ()
+    return decide(replace(Snapshot(START + after, node, workers, fleet=BIG, version="7"), **facts), WATCHING)
+
+
+def a_worker(state: State, cause: Cause = Cause.CHECKS, **facts: object) -> Worker:
+    worker = Worker("w", "w-uid", "uid-a", 5, "a", START + INTERVAL, state=state, finished=True)
+    if state is State.FAILED:
+        worker = replace(worker, cause=cause, reason="dns: no answer")
+    return replace(worker, **facts)
+
+
+def kinds(decision: Decision) -> list[type]:
+    return [type(effect) for effect in decision.effects]
+
+
+def turns(node: Node, policy: Policy = WATCHING, hours: int = 3) -> list[timedelta]:
+    """The moments at which the node would be checked if nobody ever did, by looks that are as late as they may be."""
+    found, now = [], START
+    while now < START + timedelta(hours=hours):
+        decision = decide(Snapshot(now, node, fleet=BIG), policy)
+        if StartWorker in kinds(decision):
+            found.append(now - START)
+            now += timedelta(minutes=2)
+        else:
+            assert decision.recheck
+            now += decision.recheck
+    return found
+
+
+class TestWhen:
+    def test_never_unless_asked_for(self) -> None:
+        decision = decide(Snapshot(START + INTERVAL * 1000, a_node()), POLICY)
+        assert (decision.phase, decision.effects, decision.recheck) == (Phase.VERIFIED, (), None)
+
+    def test_once_an_interval_at_the_nodes_own_time(self) -> None:
+        found = turns(a_node())
+        assert len(found) >= 15
+        assert {later - sooner for sooner, later in pairwise(found)} == {INTERVAL}
+
+    def test_a_fleet_that_joined_at_once_is_spread_over_the_interval(self) -> None:
+        firsts = sorted(turns(a_node(uid=f"uid-{number}"), hours=1)[0] for number in range(200))
+        assert firsts[0] >= INTERVAL / 2, "what was proved just now is not asked again"
+        assert firsts[-1] <= INTERVAL * 1.5
+        in_any_minute = max(sum(at <= other < at + timedelta(minutes=1) for other in firsts) for at in firsts)
+        assert in_any_minute < 40, "a tenth of them, more or less"
+
+    def test_a_fleet_verified_long_ago_is_not_checked_at_once(self) -> None:
+        """As when somebody switches this on."""
+        now = START + timedelta(days=30)
+        nodes = [a_node(uid=f"uid-{number}") for number in range(200)]
+        started = [node for node in nodes if decide(Snapshot(now, node, fleet=BIG), WATCHING).effects]
+        assert 5 < len(started) < 40
+
+    def test_a_failure_is_looked_at_again_within_a_minute(self) -> None:
+        assert look(doubtful(1), after=timedelta(seconds=59)).recheck == timedelta(seconds=1)
+        assert kinds(look(doubtful(1), after=timedelta(seconds=60))) == [StartWorker]
+
+    def test_but_not_when_its_gate_is_kept_open_anyway(self) -> None:
+        assert look(doubtful(3), after=timedelta(seconds=60)).effects == ()
+
+    def test_a_reboot_asks_for_a_proof_soon(self) -> None:
+        assert kinds(look(a_node(boot="boot-2"), after=timedelta(minutes=1))) == [StartWorker]
+
+    @pytest.mark.parametrize("facts", [{"rush": True}, {"slot_free": False}])
+    def test_new_nodes_go_first(self, facts: dict[str, Any]) -> None:
+        decision = look(doubtful(1), **facts)
+        assert (decision.phase, decision.effects, decision.recheck) == (Phase.VERIFIED, (), POLICY.resync)
+
+    def test_a_node_that_someone_else_labelled_is_watched_over_too(self) -> None:
+        adopted = Record(1, outcome=Outcome.PENDING, at=START, since=START, reason="labelled by someone else")
+        assert turns(a_node(record=adopted))
+
+    def test_a_date_in_the_future_does_not_put_it_off_for_ever(self) -> None:
+        confused = replace(a_node().record, at=START + timedelta(days=1000))
+        assert turns(a_node(record=confused))
+
+
+class TestVerdicts:
+    def test_one_that_runs_is_waited_for(self) -> None:
+        decision = look(a_node(), a_worker(State.RUNNING, finished=False), after=INTERVAL + timedelta(seconds=5))
+        assert (decision.phase, decision.effects) == (Phase.REVERIFYING, ())
+        assert decision.recheck == POLICY.deadline - timedelta(seconds=5)
+
+    def test_a_pass_is_put_on_record_in_one_write(self) -> None:
+        write, drop = look(doubtful(2), a_worker(State.PASSED)).effects
+        assert isinstance(write, WriteRecord)
+        assert write.version == "7"
+        assert (write.record.attempt, write.record.failures, write.record.is_proof) == (5, 0, True)
+        assert write.record.since == START, "it was verified all the time"
+        assert drop == DropWorker("w", "w-uid")
+
+    @pytest.mark.parametrize("before", [0, 1])
+    def test_a_failure_is_noted_and_the_gate_stays_open(self, before: int) -> None:
+        decision = look(doubtful(before) if before else a_node(), a_worker(State.FAILED))
+        (write,) = decision.effects
+        assert isinstance(write, WriteRecord)
+        assert (write.record.outcome, write.record.failures) == (Outcome.PASSED, before + 1)
+        assert decision.phase is Phase.VERIFIED
+        assert decision.reason == f"dns: no answer (failure {before + 1} of 3)"
+
+    def test_the_third_in_a_row_closes_the_gate(self) -> None:
+        decision = look(doubtful(2), a_worker(State.FAILED))
+        assert decision.phase is Phase.FAILED
+        news, close, condition = decision.effects
+        assert isinstance(news, Announce)
+        assert news.message == "failed 3 times in a row, so the gate is closed again: dns: no answer"
+        assert isinstance(close, CloseGate)
+        assert (close.record.outcome, close.record.failures, close.version) == (Outcome.FAILED, 3, "7")
+        assert condition == WriteRecord(close.node, close.record)
+
+    @pytest.mark.parametrize("cause", [cause for cause in Cause if not cause.blames_node])
+    def test_what_is_not_the_nodes_fault_does_not_count(self, cause: Cause) -> None:
+        (write,) = look(doubtful(2), a_worker(State.FAILED, cause)).effects
+        assert isinstance(write, WriteRecord)
+        assert write.record.failures == 2
+
+    def test_a_worker_that_hangs_is_stopped_and_counts(self) -> None:
+        late = a_worker(State.RUNNING, finished=False)
+        write, drop = look(a_node(), late, after=INTERVAL + POLICY.deadline).effects
+        assert isinstance(write, WriteRecord)
+        assert (write.record.cause, write.record.failures) == (Cause.LATE, 1)
+        assert drop == DropWorker("w", "w-uid")
+
+    def test_one_that_was_refused_says_nothing_about_the_node(self) -> None:
+        seen = Snapshot(START + INTERVAL, doubtful(2), fleet=BIG, version="7")
+        (write,) = could_not_start(seen, 5, WATCHING, "quota").effects
+        assert isinstance(write, WriteRecord)
+        assert (write.record.outcome, write.record.failures) == (Outcome.PASSED, 2)
+        assert write.record.reason == "the worker pod was refused: quota"
+
+    def test_a_refused_one_leaves_no_news_of_a_pass_behind(self) -> None:
+        node = a_node()
+        refused = replace(node, record=replace(node.record, attempt=5, reason="image cannot be pulled"))
+        left = a_worker(State.FAILED, Cause.NOT_STARTED)
+        assert Announce not in kinds(look(refused, left, after=timedelta(seconds=1)))
+
+
+class TestTheCrowd:
+    def test_with_many_failing_no_gate_is_closed(self) -> None:
+        decision = look(doubtful(2), a_worker(State.FAILED), fleet=Fleet(managed=10, failing=1, doubtful=3))
+        news, write = decision.effects
+        assert isinstance(news, Announce)
+        assert (news.reason, news.warning) == ("GateKeptOpen", True)
+        assert "4 of 10 nodes fail at once, more than the 2" in news.message
+        assert isinstance(write, WriteRecord)
+        assert (write.record.outcome, write.record.failures) == (Outcome.PASSED, 3)
+
+    def test_which_is_said_once(self) -> None:
+        decision = look(doubtful(3), a_worker(State.FAILED), fleet=Fleet(managed=10, failing=1, doubtful=3))
+        assert kinds(decision) == [WriteRecord]
+
+    def test_the_last_node_that_is_open_stays_so(self) -> None:
+        decision = look(doubtful(2), a_worker(State.FAILED), fleet=Fleet(managed=2, failing=1, doubtful=1))
+        assert CloseGate not in kinds(decision)
+        assert "no other node is well" in decision.reason
+
+    def test_when_the_others_heal_the_next_failure_closes(self) -> None:
+        assert CloseGate in kinds(look(doubtful(7), a_worker(State.FAILED), fleet=Fleet(managed=10, doubtful=1)))
+
+    def test_nodes_in_doubt_are_a_reason_not_to_remove_any(self) -> None:
+        seen = Snapshot(START, a_node(), fleet=Fleet(managed=10, failing=1, doubtful=2, in_pool=10))
+        assert budget.held(seen, RemovalPolicy())
+
+
+class TestAfterwards:
+    def test_a_gate_that_comes_back_on_a_node_in_doubt_is_not_opened_by_the_old_proof(self) -> None:
+        decision = look(doubtful(1, taints=(Taint(**GATE),)))
+        (write,) = decision.effects
+        assert isinstance(write, WriteRecord)
+        assert write.record.outcome is Outcome.PENDING
+        assert "the last check had failed" in write.record.reason
+
+
+def a_fleet(policy: Policy = WATCHING) -> Cluster:
+    cluster = Cluster(policy)
+    for number in range(5):
+        cluster.join(f"n{number}", taints=[FOREIGN, GATE])
+    cluster.settle(60)
+    return cluster
+
+
+class TestALife:
+    def test_healthy_nodes_are_left_open(self) -> None:
+        cluster = a_fleet()
+        cluster.settle(3600)
+        for name in cluster.nodes:
+            node = cluster.node(name)
+            assert node.labelled
+            assert node.record.attempt >= 5
+        assert {news.reason for news in cluster.news.values()} == {"Verified"}
+        assert len(cluster.news) == 5, "a proof that is repeated is no news"
+
+    def test_a_broken_node_is_gated_and_comes_back(self) -> None:
+        cluster = a_fleet()
+        cluster.verdicts["n1"] = "fails"
+        cluster.settle(3600, stop=lambda: not cluster.node("n1").labelled)
+        assert cluster.nodes["n1"]["spec"]["taints"] == [FOREIGN, GATE]
+        cluster.settle(10)
+        assert cluster.condition("n1")["status"] == "False"
+        cluster.verdicts["n1"] = "passes"
+        cluster.settle(600, stop=lambda: cluster.node("n1").labelled)
+        assert cluster.nodes["n1"]["spec"]["taints"] == [FOREIGN]
+        assert [news.reason for news in cluster.news.values() if news.node.name == "n1"].count("GateRestored") == 1
+
+    def test_an_outage_of_the_whole_cluster_closes_hardly_any(self) -> None:
+        cluster = a_fleet()
+        for name in cluster.nodes:
+            cluster.verdicts[name] = "fails"
+        cluster.settle(4 * 3600)
+        closed = [name for name in cluster.nodes if not cluster.node(name).labelled]
+        assert len(closed) <= RULE.max_failing_count
+
+    def test_with_no_taints_the_missing_label_is_the_gate(self) -> None:
+        cluster = a_fleet(Policy((), reverification=replace(RULE, gate=None)))
+        cluster.verdicts["n1"] = "fails"
+        cluster.settle(3600, stop=lambda: not cluster.node("n1").labelled)
+        assert cluster.nodes["n1"]["spec"]["taints"] == [FOREIGN, GATE], "as it joined"
