@@ -60,8 +60,10 @@ First take the gate out of NodePools and node groups, or new nodes wait for ever
     kubectl taint nodes --selector='!node-ready/verified' node-ready/unverified:NoSchedule-
 
 The second command frees nodes that are still gated; of nodes without the taint it says `not found`, which is fine. What
-the controller made itself stays: its Lease, and with `deleteFailedNodes` the ledger of removals.
+the controller made itself stays: the worker pods of nodes that had not passed, its Lease, and with `deleteFailedNodes`
+the ledger of removals.
 
+    kubectl delete pods --selector=app=kube-node-ready,component=worker --namespace kube-system
     kubectl delete lease kube-node-ready-controller --namespace kube-system
     kubectl delete configmap kube-node-ready-removals --namespace kube-system --ignore-not-found
 

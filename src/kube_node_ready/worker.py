@@ -15,7 +15,7 @@ from contextlib import suppress
 from kube_node_ready import __version__, log
 from kube_node_ready.checks import access, files, plan, report, sources
 from kube_node_ready.checks.access import NoAccessError
-from kube_node_ready.checks.model import Here, Result
+from kube_node_ready.checks.model import Here, Job, Result
 from kube_node_ready.checks.run import Limits, Runner
 from kube_node_ready.checks.settings import Settings, SettingsError
 from kube_node_ready.checks.telling import Teller
@@ -44,7 +44,8 @@ settings, the strongest last:
   {sources.JSON_VARIABLE}, a JSON object
   {", ".join(sources.VARIABLES)}
 NODE_NAME is needed, POD_NAMESPACE is told in the log. The API server is found as in every pod, by
-KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and the ServiceAccount's mounted token.
+KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and the ServiceAccount's mounted token. Outside a pod KUBECONFIG takes
+their place, and what only a pod can try is skipped.
 
 exit codes:
   0   every check passed
@@ -118,7 +119,10 @@ def _nodes_name(*, dry_run: bool) -> str:
 def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.PathLike[str]) -> list[Result]:
     begun = time.monotonic()
     node, namespace = environ.get("NODE_NAME", ""), environ.get("POD_NAMESPACE", "")
-    jobs = plan.in_pod(settings, access.in_pod(environ, folder), Here(node, namespace))
+    if (path := environ.get("KUBECONFIG", "")) and not environ.get("KUBERNETES_SERVICE_HOST", ""):
+        jobs = _outside_jobs(settings, path)
+    else:
+        jobs = plan.in_pod(settings, access.in_pod(environ, folder), Here(node, namespace))
     runner = Runner(Limits(settings.check_timeout_seconds, settings.timeout_seconds), Teller())
     log.log("Verification started", node=node, namespace=namespace, version=__version__)
     before = signal.signal(signal.SIGTERM, lambda *_: runner.stop())
@@ -133,6 +137,12 @@ def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.Path
     else:
         log.log("All checks passed", node=node, total_duration=duration)
     return results
+
+
+def _outside_jobs(settings: Settings, paths: str) -> tuple[Job, ...]:
+    from kube_node_ready.checks import kubeconfig  # noqa: PLC0415  no pod needs it, nor YAML
+
+    return plan.on_this_machine(settings, kubeconfig.load(kubeconfig.first_file(paths)), "")
 
 
 def _leave(words: bytes, environ: Mapping[str, str], *, dry_run: bool) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from kube_node_ready import log, worker
+from lab import pki
 from tests.check_servers import FakeApi, dns_reply, dns_server, http, http_json, slices
 
 PROGRAM = """
@@ -145,6 +146,23 @@ class TestCannotCheck:
 
     def test_outside_a_pod_it_is_exit_code_3(self, pod: Pod) -> None:
         assert pod.work(KUBERNETES_SERVICE_HOST="") == 3
+
+    def test_outside_a_pod_a_kubeconfig_leads_to_the_cluster(self, fake: FakeApi, tmp_path: Path) -> None:
+        server = f"https://127.0.0.1:{fake.port}"
+        path = pki.kubeconfig(tmp_path / "kubeconfig", server, fake.authority.certificate, "a-token")
+        pod = Pod(fake, tmp_path / "no-pod", dnsService="kube-system/kube-dns")
+        outside = {"KUBERNETES_SERVICE_HOST": "", "KUBECONFIG": f"/nonexistent:{path}"}
+        assert pod.work(**outside) == 0
+        assert {check["name"] for check in pod.report["checks"] if check["ok"]} >= {"api", "services", "payload"}
+        fake.answers["/api"] = http(status=401)
+        assert pod.work(**outside) == 1
+
+    def test_outside_a_pod_an_unusable_kubeconfig_is_exit_code_3(self, pod: Pod) -> None:
+        assert pod.work(KUBERNETES_SERVICE_HOST="", KUBECONFIG="/nonexistent") == 3
+        assert "/nonexistent cannot be read: No such file or directory" in pod.report["error"]
+
+    def test_in_a_pod_a_kubeconfig_does_not_matter(self, pod: Pod) -> None:
+        assert pod.work(KUBECONFIG="/nonexistent") == 0
 
     def test_a_bug_is_exit_code_10_in_one_line(
         self, pod: Pod, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

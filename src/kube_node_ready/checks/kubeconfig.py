@@ -1,4 +1,4 @@
-"""How to talk to the API server as a kubeconfig says. For people at their machines; the worker never comes here."""
+"""How to talk to the API server as a kubeconfig says. For people at their machines; no pod comes here."""
 
 import base64
 import binascii
@@ -40,6 +40,12 @@ def default() -> Path | None:
     """Where kubectl would look first, if there is a file."""
     places = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     return next((Path(place) for place in places.split(os.pathsep) if place and Path(place).is_file()), None)
+
+
+def first_file(paths: str) -> Path:
+    """Of those that KUBECONFIG names, the first that is there; if none is, the first."""
+    listed = [Path(path) for path in paths.split(os.pathsep) if path]
+    return next((path for path in listed if path.is_file()), listed[0] if listed else Path(paths))
 
 
 def load(path: Path, *, credentials: bool = True) -> Access:

@@ -66,7 +66,9 @@ Reach = InPod | ByKubeconfig | Nowhere
 def choose(settings: Settings, folder: str | os.PathLike[str] = access.SERVICE_ACCOUNT) -> Reach:
     """The kubeconfig that is named, else the pod's own ServiceAccount, else the usual kubeconfig."""
     if settings.kubeconfig:
-        return _usable(ByKubeconfig(_first_file(settings.kubeconfig)))
+        from kube_node_ready.checks import kubeconfig  # noqa: PLC0415  no pod needs it, nor YAML
+
+        return _usable(ByKubeconfig(kubeconfig.first_file(settings.kubeconfig)))
     if settings.service_host:
         where = {
             "KUBERNETES_SERVICE_HOST": settings.service_host,
@@ -89,9 +91,3 @@ def _usable(reach: Reach) -> Reach:
     """Better to say at the start that there is no way."""
     reach.access()
     return reach
-
-
-def _first_file(paths: str) -> Path:
-    """KUBECONFIG may name several."""
-    listed = [Path(path) for path in paths.split(os.pathsep) if path]
-    return next((path for path in listed if path.is_file()), listed[0])

@@ -1,0 +1,324 @@
+"""What README.md tells people to run, run as they would: the chart installed, the released image, real nodes.
+
+One node is sound; the other one's DNS is broken from the start. Commands come from README.md, and so do the words that
+their output is looked through for.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from lightkube.resources.apps_v1 import Deployment
+from lightkube.resources.core_v1 import Node, Pod
+
+import lab
+from lab import network, waiting
+from tests import readme, release_image
+from tests.shell import ROOT
+
+pytestmark = pytest.mark.timeout(600)
+SOUND, BROKEN = "sound", "broken"
+GATE = lab.Taint("node-ready/unverified", value="true")
+SYSTEM = "kube-system"
+PATIENCE = 120
+TOLERATES_ALL = [{"operator": "Exists"}]
+USUAL = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
+"""What cluster DNS of most distributions tolerates, the taints of control planes aside."""
+
+
+class Cluster:
+    """A shell in front of the cluster, as its readers have one."""
+
+    def __init__(self, plane: lab.Plane) -> None:
+        self.plane = plane
+        programs = plane.programs
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("KUBE")},
+            "PATH": f"{programs.path('kubectl').parent}:{programs.path('helm').parent}:{os.environ['PATH']}",
+            "KUBECONFIG": str(plane.kubeconfig()),
+            "NO_PROXY": network.of(plane.run).api_address,
+        }
+
+    def run(self, command: str, node: str = "") -> str:
+        """Everything it says. Commands may fail where README.md says so; a command that is wrong is never right."""
+        environment = {**self._environment, "NODE": node}
+        words = ["bash", "-c", f"{command} 2>&1"]
+        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        usage = (
+            "unknown flag",
+            "unknown command",
+            "syntax error",
+            "error: there is no",
+            "doesn't have a resource type",
+        )
+        assert not any(sign in done.stdout for sign in usage), f"{command}\n{done.stdout}"
+        return done.stdout
+
+    def install(self, command: str, *values: str) -> None:
+        assert "registry.example/team/kube-node-ready" in command
+        command = command.replace("registry.example/team/kube-node-ready", release_image.REPOSITORY)
+        said = self.run(" ".join([command, *(f"--set {value}" for value in values)]))
+        assert "STATUS: deployed" in said, said
+
+    def upgrade(self, *values: str) -> None:
+        """And wait until the new controller has taken the old one's place."""
+        (restore,) = readme.section("A right is missing", of="Troubleshooting").commands[2:]
+        said = self.run(" ".join([restore, *(f"--set {value}" for value in values)]))
+        assert "has been upgraded" in said, said
+        self.run(f"kubectl rollout status deployment/kube-node-ready-controller --namespace={SYSTEM} --timeout=120s")
+
+    def until_said(self, command: str, words: tuple[str, ...], node: str = "") -> str:
+        said = ""
+
+        def shown() -> bool:
+            nonlocal said
+            said = self.run(command, node)
+            return all(word in said for word in words)
+
+        try:
+            self.until(f"`{command}` shows {words}", shown)
+        except lab.LabError as why:
+            raise AssertionError(f"{why}; at last it said:\n{said}") from why
+        return said
+
+    def until(self, what: str, condition: Callable[[], object]) -> None:
+        waiting.until(what, lambda: bool(condition()), PATIENCE, alive=self.plane.check)
+
+    def node(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.plane.client.get(Node, name).to_dict()
+        return found
+
+    def gated(self, name: str) -> bool:
+        return any(taint["key"] == GATE.key for taint in self.node(name)["spec"].get("taints", []))
+
+    def gate(self, name: str) -> None:
+        """As if it had just joined. The label goes first: a gate that comes back on a verified node is opened."""
+        self.plane.kubectl("label", "node", name, "node-ready/verified-")
+        self.plane.kubectl("taint", "node", name, f"{GATE.key}=true:NoSchedule", "--overwrite")
+
+    def labelled(self, name: str) -> bool:
+        return "node-ready/verified" in self.node(name)["metadata"]["labels"]
+
+    def attempt(self, name: str) -> int:
+        record = self.node(name)["metadata"].get("annotations", {}).get("node-ready/verification", "{}")
+        return int(json.loads(record).get("attempt", 0))
+
+    def dns_tolerates(self, tolerations: list[dict[str, str]]) -> None:
+        change = [{"op": "add", "path": "/spec/template/spec/tolerations", "value": tolerations}]
+        patch = f"kubectl patch deployment coredns --namespace={SYSTEM} --type=json --patch='{json.dumps(change)}'"
+        assert "patched" in self.run(patch)
+
+    def dns_pods(self) -> list[Pod]:
+        return list(self.plane.client.list(Pod, namespace=SYSTEM, labels={"k8s-app": "kube-dns"}))
+
+    def scale_dns(self, replicas: int) -> None:
+        scale = {"spec": {"replicas": replicas}}
+        self.plane.client.patch(Deployment, "coredns", scale, namespace=SYSTEM)
+
+
+@pytest.fixture(scope="module")
+def bare() -> Iterator[Cluster]:
+    """Two gated nodes that know the image, one of them broken."""
+    with lab.plane() as plane:
+        _, broken = plane.start_nodes(SOUND, BROKEN, taints=[GATE])
+        plane.wait_for_dns()
+        plane.import_image(release_image.archive())
+        broken.break_dns()
+        yield Cluster(plane)
+
+
+@pytest.fixture(scope="module")
+def cluster(bare: Cluster) -> Cluster:
+    """With the controller, by the first command of README.md."""
+    # Only to be quicker: what fails here fails by timeouts, and fails often.
+    quick = ("worker.checkTimeoutSeconds=3", "reconciliation.exhaustedRetrySeconds=5")
+    bare.install(readme.section("Install").commands[0], *(f"controller.config.{value}" for value in quick))
+    bare.until("the sound node is verified", lambda: bare.labelled(SOUND) and not bare.gated(SOUND))
+    return bare
+
+
+ASKED: set[str] = set()
+
+
+def asks(title: str) -> pytest.MarkDecorator:
+    """The test is about what stands under this heading."""
+    ASKED.add(title)
+    return pytest.mark.parametrize("about", [readme.section(title, of="Troubleshooting")], ids=["README"])
+
+
+@asks("Which nodes are gated, and why?")
+def test_which_nodes_are_gated_and_why(cluster: Cluster, about: readme.Section) -> None:
+    (command,) = about.commands
+    said = cluster.until_said(command, (*about.told("WHY", "attempt"), BROKEN, "dns: "))
+    assert SOUND not in said
+
+
+@asks("What happened to one node?")
+def test_what_happened_to_one_node(cluster: Cluster, about: readme.Section) -> None:
+    describe, events = about.commands
+    cluster.until_said(describe, about.told("NodeVerified", "VerificationFailed"), BROKEN)
+    cluster.until_said(events, about.told("VerificationFailed"), BROKEN)
+    cluster.until_said(events, about.told("Verified"), SOUND)
+
+
+@asks("What did the worker see?")
+def test_what_the_worker_saw(cluster: Cluster, about: readme.Section) -> None:
+    (command,) = about.commands
+    said = cluster.until_said(command, (*about.told("DNS check failed"), "Checks failed"), BROKEN)
+    (failed,) = (json.loads(line) for line in said.splitlines() if "DNS check failed" in line)
+    assert failed.keys() >= {"domain", "error", "duration"}
+    cluster.until_said(command, ("No resources found",), SOUND)
+
+
+@asks("Is the controller at work, and which replica leads?")
+def test_the_controller_is_at_work_and_one_leads(cluster: Cluster, about: readme.Section) -> None:
+    pods, lease, logs = about.commands
+    assert "1/1" in cluster.until_said(pods, ("Running",))
+    (pod,) = (line.split()[0] for line in cluster.run(pods).splitlines() if "Running" in line)
+    cluster.until_said(lease, (*about.told("HOLDER"), f"{pod}_"))
+    cluster.until_said(logs, about.told("Controller started", "Waiting for the Lease"))
+
+
+@asks("Verify a node again")
+def test_a_node_is_verified_again(cluster: Cluster, about: readme.Section) -> None:
+    label, annotate = about.commands
+    before = cluster.attempt(SOUND)
+    assert "unlabeled" in cluster.run(label, SOUND)
+    cluster.until("it has a new proof", lambda: cluster.labelled(SOUND) and cluster.attempt(SOUND) > before)
+    assert not cluster.gated(SOUND)
+    cluster.until("the broken one failed some times", lambda: cluster.attempt(BROKEN) > 2)
+    before = cluster.attempt(BROKEN)
+    assert "annotated" in cluster.run(annotate, BROKEN)
+    cluster.until("it counts from the start", lambda: 0 < cluster.attempt(BROKEN) < before)
+
+
+@asks("What do the metrics say?")
+def test_metrics_are_read_without_prometheus(cluster: Cluster, about: readme.Section) -> None:
+    (command,) = about.commands
+    told = about.told("kube_node_ready_controller_nodes_failed", "kube_node_ready_check_failures_total")
+    said = cluster.until_said(command, (*told, "kube_node_ready_controller_nodes_verified 1.0"))
+    by_check = {line.split()[0]: float(line.split()[1]) for line in said.splitlines() if line.startswith(told[1])}
+    assert by_check['kube_node_ready_check_failures_total{check="dns"}'] > 0
+
+
+@asks("An image cannot be pulled")
+def test_an_image_that_cannot_be_pulled_is_told(cluster: Cluster, about: readme.Section) -> None:
+    pods, events = about.commands
+    cluster.upgrade("controller.config.worker.image.tag=missing")
+    try:
+        cluster.gate(SOUND)
+        about.told("ErrImagePull", "ImagePullBackOff")
+        cluster.until_said(events, ("ErrImagePull", f"{release_image.REPOSITORY}:missing"))
+        cluster.until("the pods say so", lambda: {"ErrImagePull", "ImagePullBackOff"} & set(cluster.run(pods).split()))
+        (why,) = readme.section("Which nodes are gated, and why?", of="Troubleshooting").commands
+        cluster.until_said(why, (SOUND, "ImagePullBackOff"))
+    finally:
+        cluster.upgrade("controller.config.worker.image.tag=")
+    _, annotate = readme.section("Verify a node again", of="Troubleshooting").commands
+    cluster.run(annotate, SOUND)
+    cluster.until("it passes again", lambda: cluster.labelled(SOUND))
+
+
+@asks("A right is missing")
+def test_a_missing_right_is_told_and_mended(cluster: Cluster, about: readme.Section) -> None:
+    ask, logs, _ = about.commands
+    assert cluster.run(ask).split()[-1] == "yes"
+    assert not cluster.run(logs)
+    cluster.plane.kubectl("delete", "clusterrolebinding", "kube-node-ready-controller")
+    cluster.until("the right is missing", lambda: cluster.run(ask).split()[-1] == "no")
+    cluster.plane.kubectl("label", "node", SOUND, "node-ready/verified-")
+    cluster.until_said(logs, ("cannot patch resource", "nodes"))
+    cluster.upgrade()
+    cluster.until("the right is back", lambda: cluster.run(ask).split()[-1] == "yes")
+    cluster.until("it is verified after all", lambda: cluster.labelled(SOUND))
+
+
+@asks("All nodes are new, and none passes")
+def test_all_nodes_are_new_and_none_passes(cluster: Cluster, about: readme.Section) -> None:
+    look, patch = about.commands
+    cluster.scale_dns(0)
+    cluster.dns_tolerates(USUAL)
+    cluster.until("cluster DNS is gone", lambda: not cluster.dns_pods())
+    cluster.gate(SOUND)
+    cluster.gate(BROKEN)
+    cluster.scale_dns(1)
+    cluster.until_said(look, about.told("Pending"))
+    (why,) = readme.section("Which nodes are gated, and why?", of="Troubleshooting").commands
+    cluster.until_said(why, (SOUND, "kube-system/kube-dns"))
+    assert "patched" in cluster.run(patch)
+    cluster.until_said(look, ("Running",))
+    cluster.until("the sound node passes", lambda: cluster.labelled(SOUND) and not cluster.gated(SOUND))
+    cluster.dns_tolerates(TOLERATES_ALL)
+    cluster.plane.wait_for_dns()
+
+
+@asks("Free all gated nodes by hand")
+def test_gated_nodes_are_freed_by_hand(cluster: Cluster, about: readme.Section) -> None:
+    (command,) = about.commands
+    assert cluster.gated(BROKEN)
+    free, gone = about.told("untainted", "not found")
+    assert f"node/{BROKEN} {free}" in cluster.run(command)
+    assert not cluster.gated(BROKEN)
+    assert gone in cluster.run(command)
+    assert not cluster.labelled(BROKEN)
+    cluster.plane.nodes[BROKEN].heal()
+    cluster.until("it is labelled when it passes", lambda: cluster.labelled(BROKEN))
+
+
+def test_what_is_uninstalled_leaves_nothing_but_notes_on_nodes(cluster: Cluster) -> None:
+    about = readme.section("Uninstall")
+    uninstall, *others = about.commands
+    cluster.plane.nodes[BROKEN].break_dns()
+    before = cluster.attempt(BROKEN)
+    cluster.gate(BROKEN)
+    cluster.until("it fails, and leaves a worker", lambda: cluster.attempt(BROKEN) > before)
+    assert "uninstalled" in cluster.run(uninstall)
+    cluster.until("the controller is gone", lambda: all(_is_worker(pod) for pod in _ours(cluster)))
+    assert "kube-node-ready-controller" in cluster.plane.kubectl("get", "leases", f"--namespace={SYSTEM}")
+    for command in others:
+        cluster.run(command)
+    assert not _ours(cluster)
+    assert not cluster.gated(BROKEN)
+    kinds = "leases,configmaps,serviceaccounts,roles,rolebindings,services"
+    left = cluster.plane.kubectl("get", kinds, "--all-namespaces", "--output=name")
+    left += cluster.plane.kubectl("get", "clusterroles,clusterrolebindings", "--output=name")
+    assert "kube-node-ready" not in left
+    assert cluster.labelled(SOUND)
+
+
+@asks("In DaemonSet mode")
+def test_in_daemonset_mode(bare: Cluster, cluster: Cluster, about: readme.Section) -> None:
+    """After the controller was uninstalled: one of the two at a time."""
+    assert not _ours(cluster)
+    daemonset, pods, logs = about.commands
+    cluster.gate(SOUND)
+    cluster.gate(BROKEN)
+    bare.install(readme.section("Install").commands[1], "config.checkTimeout=3s")
+    bare.until("the sound node is verified", lambda: bare.labelled(SOUND) and not bare.gated(SOUND))
+
+    def desired() -> str:
+        head, row = bare.until_said(daemonset, about.told("DESIRED")).splitlines()
+        return dict(zip(head.split(), row.split(), strict=False))["DESIRED"]
+
+    bare.until("one node lacks the label", lambda: desired() == "1")
+    bare.until_said(pods, (BROKEN, "Running"))
+    bare.until_said(logs, ("DNS check failed", "Verification failed"))
+    bare.plane.nodes[BROKEN].heal()
+    bare.until("the other one is verified", lambda: bare.labelled(BROKEN) and not bare.gated(BROKEN))
+    bare.until("and its pod leaves", lambda: not _ours(bare))
+
+
+def test_every_question_is_asked_here() -> None:
+    assert readme.titles(of="Troubleshooting") == ASKED
+
+
+def _is_worker(pod: Pod) -> bool:
+    assert pod.metadata
+    return (pod.metadata.labels or {}).get("component") == "worker"
+
+
+def _ours(cluster: Cluster) -> list[Pod]:
+    return list(cluster.plane.client.list(Pod, namespace=SYSTEM, labels={"app": "kube-node-ready"}))
