@@ -104,19 +104,16 @@ class TestWhen:
         started = [node for node in nodes if decide(Snapshot(now, node, fleet=BIG), WATCHING).effects]
         assert 5 < len(started) < 40
 
-    def test_a_failure_is_looked_at_again_within_a_minute(self) -> None:
-        assert look(doubtful(1), after=timedelta(seconds=59)).recheck == timedelta(seconds=1)
-        assert kinds(look(doubtful(1), after=timedelta(seconds=60))) == [StartWorker]
-
-    def test_but_not_when_its_gate_is_kept_open_anyway(self) -> None:
-        assert look(doubtful(3), after=timedelta(seconds=60)).effects == ()
+    def test_a_node_in_doubt_keeps_its_place(self) -> None:
+        """Were it sooner, the first nodes would be gated before anyone knew that all others fail, too."""
+        assert turns(doubtful(1)) == turns(a_node())
 
     def test_a_reboot_asks_for_a_proof_soon(self) -> None:
         assert kinds(look(a_node(boot="boot-2"), after=timedelta(minutes=1))) == [StartWorker]
 
     @pytest.mark.parametrize("facts", [{"rush": True}, {"slot_free": False}])
     def test_new_nodes_go_first(self, facts: dict[str, Any]) -> None:
-        decision = look(doubtful(1), **facts)
+        decision = look(a_node(boot="boot-2"), **facts)
         assert (decision.phase, decision.effects, decision.recheck) == (Phase.VERIFIED, (), POLICY.resync)
 
     def test_a_node_that_someone_else_labelled_is_watched_over_too(self) -> None:
@@ -255,13 +252,14 @@ class TestALife:
         assert cluster.nodes["n1"]["spec"]["taints"] == [FOREIGN]
         assert [news.reason for news in cluster.news.values() if news.node.name == "n1"].count("GateRestored") == 1
 
-    def test_an_outage_of_the_whole_cluster_closes_hardly_any(self) -> None:
+    def test_an_outage_of_the_whole_cluster_closes_none(self) -> None:
         cluster = a_fleet()
         for name in cluster.nodes:
             cluster.verdicts[name] = "fails"
         cluster.settle(4 * 3600)
-        closed = [name for name in cluster.nodes if not cluster.node(name).labelled]
-        assert len(closed) <= RULE.max_failing_count
+        for name in cluster.nodes:
+            assert cluster.node(name).record.failures > RULE.threshold
+            assert cluster.node(name).labelled
 
     def test_with_no_taints_the_missing_label_is_the_gate(self) -> None:
         cluster = a_fleet(Policy((), reverification=replace(RULE, gate=None)))

@@ -1,11 +1,12 @@
 """Verified nodes prove themselves again now and then, while they go on working.
 
-A failure is noted, and the node looked at again soon. Only so many failures in a row, all of them the node's own, close
-the gate; from there it has to pass like any other. When many nodes fail at once it is the cluster that is broken: then
-gates stay open, since closed ones would keep out the very pods that could mend it.
+A failure is noted. Only so many in a row, all of them the node's own, close the gate; from there it has to pass like
+any other. When many nodes fail at once it is the cluster that is broken: then gates stay open, since closed ones would
+keep out the very pods that could mend it.
 
 Each node has its own place in the interval, so that a fleet does not check all at once: not when it joined at once, and
-not when somebody switches this on.
+not when somebody switches this on. A node in doubt keeps its place, too: so in an outage every node has failed once
+before any has failed twice, and it is seen in time that they all fail.
 """
 
 import zlib
@@ -34,8 +35,7 @@ from kube_node_ready.verify.model import (
     WriteRecord,
 )
 
-_SOON = timedelta(minutes=1)
-"""How soon a node that failed is looked at again, at the latest."""
+_AFTER_REBOOT = timedelta(minutes=1)
 _EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 _SHORTEST_TURN = timedelta(seconds=10)
 
@@ -136,12 +136,9 @@ def _standing(node: Node) -> str:
 
 def _wait(seen: Snapshot, rule: Reverification) -> timedelta:
     """How long until the next attempt is due; nothing or less if it is."""
-    node, soon = seen.node, min(_SOON, rule.interval)
     waited = attempt.since_verdict(seen)
-    if is_doubtful(node) and node.record.failures < rule.threshold:
-        return soon - waited
-    if node.record.boot and node.record.boot != node.boot:  # a proof does not outlive a reboot
-        return soon - waited
+    if seen.node.record.boot not in ("", seen.node.boot):  # a proof does not outlive a reboot
+        return min(_AFTER_REBOOT, rule.interval) - waited
     return _until_its_turn(seen, rule.interval, waited)
 
 
