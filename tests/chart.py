@@ -174,7 +174,7 @@ def _cached_template(
 
 def _with_values(values: Mapping[str, Any] | None, then: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        yaml.safe_dump(dict(values or {}), file)
+        json.dump(dict(values or {}), file)  # as YAML, a plain `n` would be no word to Helm
         file.flush()
         done: subprocess.CompletedProcess[str] = then(file.name)
         return done

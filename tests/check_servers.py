@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from pathlib import Path
+from typing import BinaryIO
 
 from kube_node_ready.checks import dnsquery
 from kube_node_ready.checks.access import Access, trusting
@@ -172,6 +173,15 @@ def slices(ready: list[str], unready: list[str] | None = None, *, port: int = 53
         {"name": "metrics", "port": 9153, "protocol": "TCP"},
     ]
     return {"items": [{"addressType": "IPv4", "ports": ports, "endpoints": endpoints}]}
+
+
+def headers_of(stream: BinaryIO) -> dict[str, str]:
+    """Those of a request whose first line has been read. What follows is its body."""
+    found = {}
+    while line := stream.readline().decode().strip():
+        name, _, value = line.partition(":")
+        found[name.lower()] = value.strip()
+    return found
 
 
 def _head(connection: socket.socket) -> tuple[str, dict[str, str]] | None:

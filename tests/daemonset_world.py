@@ -24,7 +24,7 @@ from kube_node_ready.kube.client import resource
 from kube_node_ready.verify import patches
 from kube_node_ready.verify.model import Gate, Node, Policy
 from kube_node_ready.verify.nodes import read_node
-from tests.check_servers import LOOPBACK, FakeApi, http_json
+from tests.check_servers import LOOPBACK, FakeApi, headers_of, http_json
 from tests.daemonset_scenarios import GATE, LABEL
 from tests.model import START, Json, LostRace, json_patched
 
@@ -71,7 +71,7 @@ class FakeCluster(FakeApi):
         with self._context.wrap_socket(plain, server_side=True) as connection, connection.makefile("rb") as stream:
             while line := stream.readline():
                 method, path, _ = line.decode().split()
-                headers = _headers(stream)
+                headers = headers_of(stream)
                 self.asked.append((path, headers))
                 body = stream.read(int(headers.get("content-length", 0)))
                 connection.sendall(self._reply(method, path.partition("?")[0], headers, body))
@@ -124,14 +124,6 @@ class FakeCluster(FakeApi):
         for condition in patch.get("status", {}).get("conditions", []):
             others = [known for known in node["status"]["conditions"] if known["type"] != condition["type"]]
             node["status"]["conditions"] = [*others, condition]
-
-
-def _headers(stream: Any) -> dict[str, str]:  # noqa: ANN401  a socket's file
-    found = {}
-    while line := stream.readline().decode().strip():
-        name, _, value = line.partition(":")
-        found[name.lower()] = value.strip()
-    return found
 
 
 def _refusal(code: int, reason: str) -> bytes:
@@ -259,11 +251,7 @@ class Simulated:
 
     def metric(self, series: str) -> float:
         assert self._agent
-        name, _, labels = series.partition("{")
-        for line in generate_latest(self._agent.metrics.registry).decode().splitlines():
-            if line.startswith(f"{name}{{") and labels.rstrip("}") in line:
-                return float(line.rpartition(" ")[2])
-        raise AssertionError(f"there is no series {series}")
+        return value_of(generate_latest(self._agent.metrics.registry).decode(), series)
 
     def until(self, what: str, condition: Callable[[], object]) -> None:
         end = self.clock.time + PATIENCE
@@ -285,6 +273,15 @@ class Simulated:
 
     def leave(self) -> None:
         self.target.close()
+
+
+def value_of(page: str, series: str) -> float:
+    """What a page of metrics says of a series, such as `name` or `name{label="value"}`."""
+    name, _, labels = series.partition("{")
+    for line in page.splitlines():
+        if line.startswith(f"{name}{{") and labels.rstrip("}") in line:
+            return float(line.rpartition(" ")[2])
+    raise AssertionError(f"there is no series {series}")
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """The Helm chart: what it makes of its values, and which values it refuses."""
 
+import itertools
 import json
 import re
 import runpy
 import shutil
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ from kube_node_ready.configuration import checks, model, pods
 from kube_node_ready.configuration.pods import Part
 from kube_node_ready.configuration.schema import Kind, fields, kind_of, part_of
 from kube_node_ready.configuration.spelling import MOVED
+from kube_node_ready.daemonset import settings as daemonset_settings
 from kube_node_ready.verify import patches
 from kube_node_ready.verify.model import Node
 from kube_node_ready.verify.workerpod import SELECTOR, worker_pod
 from tests import chart, configs
 from tests.chart import CHART, EXAMPLES, POLICIES, ROOT, Object, Rendered, refusal, render
+from tests.chart_sets import SETS
 
 CONTROLLER, WORKER, DAEMONSET = "kube-node-ready-controller", "kube-node-ready-worker", "kube-node-ready"
 ONCE: Mapping[str, Any] = {"deploymentMode": "daemonset"}
@@ -65,6 +68,32 @@ def test_lint_has_nothing_to_say(values: Path | None) -> None:
     done = chart.run("lint", CHART, "--strict", *([f"--values={values}"] if values else []))
     assert done.returncode == 0, done.stdout
     assert "[" not in done.stdout
+
+
+def switches() -> Iterator[dict[str, Any]]:
+    """Everything that can be on or off, the other way round, in the mode that it is for."""
+    for path, value in walk(VALUES):
+        if isinstance(value, bool) and path != "daemonset.config.deleteFailedNode":  # which is refused
+            mode = "daemonset" if path.startswith("daemonset.") else "controller"
+            yield {"deploymentMode": mode} | nested(path, not value)
+    yield dict(CONTINUOUS)
+    for wish in (True, False):
+        yield {**ONCE, "admissionPolicy": {"enabled": wish}}
+
+
+def test_lint_has_nothing_to_say_of_any_switch(tmp_path: Path) -> None:
+    """One after the other it would take long: most of what Helm does is to start."""
+
+    def words(number: int, values: Mapping[str, Any]) -> str:
+        file = tmp_path / f"{number}.yaml"
+        file.write_text(json.dumps(values))
+        done = chart.run("lint", CHART, "--strict", f"--values={file}")
+        return "" if done.returncode == 0 and "[" not in done.stdout else f"{values}: {done.stdout}"
+
+    flipped = list(switches())
+    assert len(flipped) > 20
+    with ThreadPoolExecutor() as pool:
+        assert not [said for said in pool.map(words, itertools.count(), flipped) if said]
 
 
 def test_the_version_is_the_operators() -> None:
@@ -149,7 +178,7 @@ def test_names_fit_and_are_unique(values: Mapping[str, Any]) -> None:
     assert len(set(names)) == len(names)
     for *_, one in names:
         assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", one), one
-    labels = chain.from_iterable(one["metadata"]["labels"].values() for one in made)
+    labels = itertools.chain.from_iterable(one["metadata"]["labels"].values() for one in made)
     assert all(len(label) <= 63 for label in labels)
 
 
@@ -246,6 +275,7 @@ def test_every_mistake_is_refused_with_its_place_at_the_first_try(said: str) -> 
             "there is no alert Nothing; there are KubeNodeReadyDown, ",
         ),
         ({"config": {"checkInterval": "30s"}}, "config.checkInterval is for deploymentMode=daemonset"),
+        ({**ONCE, "config": {"deleteFailedNode": True}}, "deleteFailedNode is for deploymentMode=controller"),
     ],
 )
 def test_what_does_not_go_together_is_refused(values: dict[str, Any], said: str) -> None:
@@ -764,7 +794,9 @@ REMOVING = {"deleteFailedNodes": True}
         ),
         (
             {"nodeManagement": {**REMOVING, "removal": {"dryRun": True}}},
-            OF_THE_CONTROLLER | OF_THE_LEDGER | {"* nodeclaims": "get list"},
+            OF_THE_CONTROLLER
+            | OF_THE_LEDGER
+            | {"* nodeclaims": "get list", f"kube-system configmaps {watched.LEDGER}": "list watch"},
         ),
         ({"dryRun": True}, {"* nodes": "list watch", "kube-system pods": "list watch"}),
         (
@@ -823,14 +855,10 @@ def test_workers_may_read_what_they_check_and_no_more(worker: dict[str, Any], ri
     ("config", "rights"),
     [
         ({}, OF_THE_DAEMONSET),
-        (
-            {"deleteFailedNode": True},
-            OF_THE_DAEMONSET | {"* nodes": "delete get patch", "* nodeclaims": "delete get list"},
-        ),
         ({"enableConnectivityMatrix": True}, OF_THE_DAEMONSET | {"kube-system pods": "list"}),
-        ({"dryRun": True}, {"* nodes": "get", **OF_WORKERS}),
+        ({"dryRun": True}, OF_WORKERS),
     ],
-    ids=["verifies", "deletes", "matrix", "dry run"],
+    ids=["verifies", "matrix", "dry run"],
 )
 def test_the_daemonset_may_do_this_and_no_more(config: dict[str, Any], rights: dict[str, str]) -> None:
     assert render({**ONCE, "config": config}).rights(DAEMONSET) == rights
@@ -895,6 +923,20 @@ def test_the_daemonset_has_the_names_that_its_settings_always_had() -> None:
     assert [variable["name"] for variable in made.container["env"]] == ["NODE_NAME", "POD_NAME", "POD_NAMESPACE"]
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        ONCE,
+        CONTINUOUS,
+        {**ONCE, "config": {"dryRun": True}},
+        *(values for values in SETS.values() if "daemonset" in values.get("deploymentMode", "")),
+    ],
+)
+def test_the_daemonset_understands_its_variables_without_a_word(values: Mapping[str, Any]) -> None:
+    told = render(values).variables
+    assert daemonset_settings.load({}, {**told, "NODE_NAME": "a"}).notes == ()
+
+
 def test_the_daemonset_that_stays_is_told_when_to_check_again() -> None:
     made = render(CONTINUOUS)
     told = {"MODE": "continuous", "CHECK_INTERVAL": "60s", "FAILURE_THRESHOLD": "3"}
@@ -956,21 +998,14 @@ def test_a_pod_of_the_daemonset_may_write_to_its_own_node_only() -> None:
         'request.userInfo.username == "system:serviceaccount:ns:kube-node-ready"'
     ]
     (rule,) = spec["matchConstraints"]["resourceRules"]
-    assert (rule["resources"], rule["operations"]) == (["nodes", "nodes/status"], ["UPDATE", "DELETE"])
+    assert (rule["resources"], rule["operations"]) == (["nodes", "nodes/status"], ["UPDATE"])
     own, *rest = (one["expression"] for one in spec["validations"])
-    assert own == "variables.home != '' && variables.target == variables.home"
+    assert own == "variables.home != '' && request.name == variables.home"
     may = " ".join(rest)
     for word in ("'a/gate'", "'a/label'", f"'{patches.ANNOTATION}'", f"'{patches.CONDITION}'"):
         assert word in may
     known = {one["name"] for one in spec["variables"]}
     assert set(re.findall(r"variables\.(\w+)", may)) <= known
-
-
-def test_with_removal_the_policy_is_about_node_claims_too() -> None:
-    made = render({**ONCE, "config": {"deleteFailedNode": True}}, apis=[POLICIES])
-    rules = made.one("ValidatingAdmissionPolicy")["spec"]["matchConstraints"]["resourceRules"]
-    assert rules[1]["resources"] == ["nodeclaims"]
-    assert rules[1]["operations"] == ["DELETE"]
 
 
 # The network

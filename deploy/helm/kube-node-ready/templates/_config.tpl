@@ -106,6 +106,9 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- end -}}
 {{- end -}}
 {{- range $key, $value := .Values.config }}{{ $_ := set $config $key $value }}{{ end -}}
+{{- if $config.deleteFailedNode -}}
+{{- fail "deleteFailedNode is for deploymentMode=controller: a pod sees its own node only, and not how many others fail" -}}
+{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 

@@ -1,0 +1,98 @@
+"""Whatever the chart renders, a cluster takes; its pods run where they must, and pass the `restricted` standard."""
+
+from collections.abc import Iterator
+
+import pytest
+from lightkube.resources.core_v1 import Node as NodeObject
+from lightkube.resources.core_v1 import Pod
+
+import lab
+from kube_node_ready import settings
+from kube_node_ready.verify.model import Node
+from kube_node_ready.verify.workerpod import worker_pod
+from lab import waiting
+from tests import chart_sets, configs
+from tests.chart import Object, Rendered
+from tests.daemonset_scenarios import GATE, LABEL
+from tests.installed import Release, apply, ready_for_everything
+from tests.operator import taints
+
+PATIENCE = 60
+
+
+@pytest.fixture(scope="module")
+def ready(plane: lab.Plane) -> lab.Plane:
+    """With every namespace and kind that values may name."""
+    ready_for_everything(plane)
+    return plane
+
+
+@pytest.mark.parametrize("name", chart_sets.all_sets())
+def test_a_cluster_takes_every_object(ready: lab.Plane, name: str) -> None:
+    apply(ready, chart_sets.rendered(name), "--dry-run=server")
+
+
+def test_a_cluster_would_refuse_what_it_does_not_know(ready: lab.Plane) -> None:
+    """So that taking everything means something."""
+    made = chart_sets.rendered("defaults")
+    misspelt = {**made.workload, "spec": {**made.workload["spec"], "replica": 1}}
+    with pytest.raises(lab.LabError, match="unknown field"):
+        apply(ready, [misspelt], "--dry-run=server")
+
+
+def pods(made: Rendered) -> Iterator[Object]:
+    """Of the workload, and of a worker as the controller makes it."""
+    yield {"apiVersion": "v1", "kind": "Pod", **made.pod}
+    if made.workload["kind"] == "Deployment":
+        yield worker_pod(Node("a", "uid"), 1, settings.template(configs.load(made.file)))
+
+
+@pytest.mark.parametrize("name", chart_sets.all_sets())
+def test_every_pod_is_admitted_where_restricted_is_enforced(ready: lab.Plane, name: str) -> None:
+    for pod in pods(chart_sets.rendered(name)):
+        # A pod's account is looked up when it is made, and what is rendered here is not installed.
+        spec = {**pod["spec"], "serviceAccountName": "default"}
+        metadata = {**pod["metadata"], "name": "tried", "namespace": chart_sets.NAMESPACE}
+        apply(ready, [{**pod, "metadata": metadata, "spec": spec}], "--dry-run=server")
+
+
+def test_one_that_could_become_root_is_not(ready: lab.Plane) -> None:
+    (pod, *_) = pods(chart_sets.rendered("defaults"))
+    spec = {**pod["spec"], "securityContext": {}, "serviceAccountName": "default"}
+    metadata = {"name": "tried", "namespace": chart_sets.NAMESPACE}
+    with pytest.raises(lab.LabError, match="violates PodSecurity"):
+        apply(ready, [{**pod, "metadata": metadata, "spec": spec}], "--dry-run=server")
+
+
+def test_the_controller_runs_on_a_cluster_whose_every_node_is_gated(plane: lab.Plane, prefix: str) -> None:
+    release = Release(plane, prefix, {}, workload=True)
+    nodes = plane.fake_nodes(1, prefix=prefix, taints=taints(GATE))
+    try:
+        release.install()
+        waiting.until("it runs", lambda: running(release) == set(nodes.names), PATIENCE, alive=plane.check)
+    finally:
+        release.uninstall()
+        nodes.delete()
+
+
+def test_the_daemonset_runs_where_nodes_are_unverified(plane: lab.Plane, prefix: str) -> None:
+    release = Release(plane, prefix, {"deploymentMode": "daemonset"}, workload=True)
+    new = plane.fake_nodes(1, prefix=f"{prefix}-new", taints=taints(GATE))
+    known = plane.fake_nodes(1, prefix=f"{prefix}-known", labels={LABEL: "true"})
+    try:
+        release.install()
+        waiting.until("it runs on one", lambda: running(release) == set(new.names), PATIENCE, alive=plane.check)
+        plane.client.patch(NodeObject, new.names[0], {"metadata": {"labels": {LABEL: "true"}}})
+        waiting.until("it runs on none", lambda: running(release) == set(), PATIENCE, alive=plane.check)
+        plane.client.patch(NodeObject, known.names[0], {"metadata": {"labels": {LABEL: None}}})
+        waiting.until("it runs on the other", lambda: running(release) == set(known.names), PATIENCE)
+    finally:
+        release.uninstall()
+        new.delete()
+        known.delete()
+
+
+def running(release: Release) -> set[str]:
+    """On which nodes pods of the release run."""
+    found = release.plane.client.list(Pod, namespace=release.namespace, labels={"app": "kube-node-ready"})
+    return {str(pod.spec.nodeName) for pod in found if pod.spec and pod.status and pod.status.phase == "Running"}

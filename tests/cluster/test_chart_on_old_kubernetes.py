@@ -1,0 +1,63 @@
+"""The chart on a Kubernetes of 2024: what it renders, its rights, and its admission policy."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lab
+from kube_node_ready.daemonset.api import MERGE_PATCH
+from kube_node_ready.kube.errors import Refused
+from lab import build
+from tests import chart_sets, granted
+from tests.chart_run import a_run
+from tests.daemonset_real import VALUES, a_world
+from tests.daemonset_scenarios import failures_in_a_row_close_the_gate_and_recovery_opens_it
+from tests.installed import Release, apply, ready_for_everything
+
+VERSION = "1.31.4"
+
+
+@pytest.fixture(scope="module")
+def old() -> Iterator[lab.Plane]:
+    """To build it takes minutes, so it is not built here."""
+    target = build.kubernetes(VERSION)
+    if not build._assets() and not build._intact(build.cache() / build._identity(target, build._go(target))):
+        pytest.skip(f"`python -m lab build --kubernetes {VERSION}` has not been run")
+    with lab.plane(VERSION) as plane:
+        ready_for_everything(plane)
+        yield plane
+
+
+@pytest.mark.parametrize("name", chart_sets.all_sets())
+def test_it_takes_every_object(old: lab.Plane, name: str) -> None:
+    apply(old, chart_sets.rendered(name), "--dry-run=server")
+
+
+def test_the_controllers_rights_are_all_used_and_enough(old: lab.Plane, prefix: str, tmp_path: Path) -> None:
+    """A server that streams no lists is asked for them page by page."""
+    with a_run(old, prefix, tmp_path) as run:
+        passing, failing = run.join("passes", lab.PASSES), run.join("fails", lab.fails(seconds=0.2))
+        with run.controller() as operator:
+            run.until("a node passed", lambda: operator.said("Node verified", node=passing))
+            run.until("a node failed", lambda: operator.said("Verification failed", node=failing))
+            run.until("its worker is gone", lambda: not run.workers(passing))
+            operator.stop()
+        granted.fit(run.release, spare=granted.EARLIER_LIFE)
+
+
+def test_the_daemonset_writes_to_its_own_node_only(old: lab.Plane, prefix: str, tmp_path: Path) -> None:
+    release = Release(old, prefix, VALUES)
+    release.install()
+    (other,) = old.fake_nodes(1, prefix=f"{prefix}-other").names
+    try:
+        release.wait_for_policy(other)
+        with a_world(release, prefix, tmp_path) as world:
+            failures_in_a_row_close_the_gate_and_recovery_opens_it(world)
+            thief = release.api(pod=world.pod)
+            with pytest.raises(Refused, match=f'on node "{world.name}" may write to that Node only, not to "{other}"'):
+                thief.patch(
+                    f"/api/v1/nodes/{other}", b'{"metadata": {"labels": {"node-ready/verified": "true"}}}', MERGE_PATCH
+                )
+    finally:
+        release.uninstall()
