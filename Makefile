@@ -9,7 +9,7 @@ PYTEST := $(PYTHON) -m pytest
 INSTALLED := .venv/.installed
 CLUSTERS := 3# that tests/cluster uses at a time: its tests wait more than they work
 
-.PHONY: help setup run stop test lint fmt types unit property cluster e2e karpenter bench chart image image-test \
+.PHONY: help setup run stop test lint fmt types unit property cluster e2e karpenter old-kubernetes bench chart image image-test \
 	docker-build build build-controller build-worker build-all pins clean
 
 help: ## list these verbs
@@ -57,6 +57,10 @@ e2e: setup ## tests on real nodes
 karpenter: setup ## tests with the real Karpenter, which is built first: 4 minutes, once; not part of `make test`
 	$(PYTHON) -m lab build --karpenter
 	$(PYTEST) -s tests/karpenter
+
+old-kubernetes: setup ## the chart on Kubernetes 1.31, which is built first: 6 minutes, once; not part of `make test`
+	$(PYTHON) -m lab build --kubernetes 1.31.4
+	$(PYTEST) tests/old_kubernetes
 
 bench: setup ## measure the lab, the worker and the controller
 	$(PYTHON) -m bench.lab

@@ -9,11 +9,11 @@ from typing import Self
 import pytest
 
 import lab
-from kube_node_ready.daemonset.model import CloseGate, OwnPolicy, Rules, Seen
+from kube_node_ready.daemonset.model import OwnPolicy, Rules, Seen
 from kube_node_ready.daemonset.node import OwnNode
 from kube_node_ready.kube.errors import LostRace
 from kube_node_ready.objects import Taint
-from kube_node_ready.verify.model import Gate, Outcome, Record
+from kube_node_ready.verify.model import CloseGate, Gate, Outcome, Record
 from lab import waiting
 from tests import daemonset_scenarios
 from tests.daemonset_real import VALUES, Real, a_world

@@ -26,6 +26,10 @@ from tests.daemonset_scenarios import GATE
 from tests.daemonset_world import CHECKS, NAME, FakeCluster
 
 PROGRAM = "from kube_node_ready.cli import main; main()"
+IN_POD = (
+    "import os, sys; from kube_node_ready.daemonset.process import run; "
+    "sys.exit(run([], os.environ, folder=sys.argv[1]))"
+)
 BARE = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
 
 
@@ -203,6 +207,23 @@ class TestDryRun:
         assert not cluster.writes
         cluster.answers["/api"] = http(status=401)
         assert dry_run(f"--node-name={NAME}", KUBECONFIG=str(kubeconfig)).returncode == 1
+
+    def test_in_a_pod_it_waits_to_be_stopped(self, cluster: FakeCluster, tmp_path: Path) -> None:
+        """A DaemonSet's pod that ends is started again, for ever."""
+        (tmp_path / "token").write_text("a-token")
+        (tmp_path / "ca.crt").write_text(cluster.authority.certificate.read_text())
+        where = {"KUBERNETES_SERVICE_HOST": LOOPBACK, "KUBERNETES_SERVICE_PORT": str(cluster.port)}
+        told = {"NODE_NAME": NAME, "DRY_RUN": "true", "METRICS_PORT": "0", "DNS_TEST_DOMAINS": "localhost"}
+        argv = [sys.executable, "-c", IN_POD, str(tmp_path)]
+        with subprocess.Popen(argv, env=BARE | where | told, stdout=subprocess.PIPE, text=True) as started:
+            agent = Running(started)
+            (port,) = agent.until("Serving /healthz, /readyz and /metrics")["ports"]
+            agent.until("Dry run: nothing is changed")
+            assert ask(port, "/healthz") == (200, "ok\n")
+            assert started.poll() is None
+            started.terminate()
+            assert started.wait(10) in (0, 1), "by what the checks said"
+        assert not cluster.writes
 
     def test_a_kubeconfig_that_is_named_must_be_of_use(self) -> None:
         done = dry_run("--kubeconfig=/nonexistent/kubeconfig")

@@ -4,11 +4,12 @@ On SIGTERM the checks that run are given up, what was decided is told, and that 
 by an alarm, before the kubelet would have to.
 """
 
+import math
 import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
@@ -24,7 +25,7 @@ from kube_node_ready.daemonset.clock import Clock
 from kube_node_ready.daemonset.metrics import Metrics
 from kube_node_ready.daemonset.model import RunChecks
 from kube_node_ready.daemonset.node import OwnNode
-from kube_node_ready.daemonset.reach import Reach
+from kube_node_ready.daemonset.reach import InPod, Reach
 from kube_node_ready.daemonset.rounds import Rounds
 from kube_node_ready.daemonset.settings import Settings, load, rules
 from kube_node_ready.serve import STALLED_SECONDS, Health, Server
@@ -32,6 +33,7 @@ from kube_node_ready.serve import STALLED_SECONDS, Health, Server
 EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_UNEXPECTED = 0, 1, 2, 3, 10
 EXIT_INTERRUPTED = 130
 _LAST_SECONDS = 25
+_A_WHILE = 3600
 _MOST_CALLS = 4
 _MOST_STAGES = 2
 Folder = str | os.PathLike[str]
@@ -68,7 +70,23 @@ def run(words: Sequence[str], environ: Mapping[str, str], *, folder: Folder = ac
 
 
 def dry_run(settings: Settings, found: Reach) -> int:
-    done = _rounds(settings, found, Clock()).run(RunChecks(attempt=1))
+    """In a pod it stays until it is stopped: a kubelet would only start it again, and again."""
+    if not isinstance(found, InPod):
+        return _check_once(_rounds(settings, found, Clock()), settings, Metrics(settings.node_name))
+    clock, health, metrics = Clock(), Health(math.inf), Metrics(settings.node_name)
+    health.not_ready = lambda: None
+    rounds = _rounds(settings, found, clock)
+    with _served(settings, health, metrics), _stopped_by_signals(clock.stop, rounds.stop):
+        code = _check_once(rounds, settings, metrics)
+        while not clock.stopping:
+            clock.wait(_A_WHILE)
+    return code
+
+
+def _check_once(rounds: Rounds, settings: Settings, metrics: Metrics) -> int:
+    done = rounds.run(RunChecks(attempt=1))
+    if done:
+        metrics.checked(done, 0 if done.passed else 1)
     passed = bool(done and done.passed)
     would = "leave the gate closed, and try again"
     if passed:
@@ -82,7 +100,7 @@ def work(settings: Settings, found: Reach, environ: Mapping[str, str]) -> int:
     agent = assemble(settings, found, environ.get("POD_NAME") or socket.gethostname(), Clock())
     health = Health(_patience(settings))
     health.not_ready = agent.not_ready
-    with _served(settings, health, agent.metrics), _stopped_by_signals(agent):
+    with _served(settings, health, agent.metrics), _stopped_by_signals(agent.stop):
         log.log("Started", version=__version__, node=settings.node_name, mode=settings.mode)
         agent.live(health.beat)
     return EXIT_PASSED
@@ -119,10 +137,11 @@ def _served(settings: Settings, health: Health, metrics: Metrics) -> Iterator[No
 
 
 @contextmanager
-def _stopped_by_signals(agent: Agent) -> Iterator[None]:
+def _stopped_by_signals(*stops: Callable[[], None]) -> Iterator[None]:
     def stop(*_: object) -> None:
         signal.alarm(_LAST_SECONDS)
-        agent.stop()
+        for each in stops:
+            each()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -181,7 +181,7 @@ SETTINGS = (
         "DRY_RUN",
         "dry_run",
         reading.truth,
-        "check once, change nothing, and end: 0 if nothing failed, else 1",
+        "check once, change nothing, and end (in a pod: when stopped): 0 if nothing failed, else 1",
         is_switch=True,
     ),
     Setting("kubeconfig", "KUBECONFIG", "kubeconfig", _path, "how to reach the cluster from outside a pod"),

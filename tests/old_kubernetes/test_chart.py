@@ -8,7 +8,6 @@ import pytest
 import lab
 from kube_node_ready.daemonset.api import MERGE_PATCH
 from kube_node_ready.kube.errors import Refused
-from lab import build
 from tests import chart_sets, granted
 from tests.chart_run import a_run
 from tests.daemonset_real import VALUES, a_world
@@ -20,10 +19,6 @@ VERSION = "1.31.4"
 
 @pytest.fixture(scope="module")
 def old() -> Iterator[lab.Plane]:
-    """To build it takes minutes, so it is not built here."""
-    target = build.kubernetes(VERSION)
-    if not build._assets() and not build._intact(build.cache() / build._identity(target, build._go(target))):
-        pytest.skip(f"`python -m lab build --kubernetes {VERSION}` has not been run")
     with lab.plane(VERSION) as plane:
         ready_for_everything(plane)
         yield plane
