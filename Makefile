@@ -42,10 +42,10 @@ types: $(INSTALLED) ## check the types
 	.venv/bin/mypy
 
 unit: setup ## tests of single units: seconds
-	$(PYTEST) tests/unit
+	$(PYTEST) --numprocesses=logical --dist=worksteal tests/unit
 
 property: $(INSTALLED) ## tests of what must hold for every input
-	$(PYTEST) tests/property
+	$(PYTEST) --numprocesses=logical tests/property
 
 cluster: setup ## tests against a real control plane with simulated nodes
 	$(PYTEST) --numprocesses=$(CLUSTERS) --dist=loadfile -m "not alone" tests/cluster

@@ -288,7 +288,7 @@ def test_a_trickling_answer_is_late_all_the_same() -> None:
             conversation.get("/", Deadline(0.5))
 
 
-@pytest.mark.parametrize(("comes", "end"), [(b"", ConnectionResetError), (http(), None)])
+@pytest.mark.parametrize(("comes", "end"), [(b"", ConnectionResetError), (http(), None)], ids=["none", "whole"])
 def test_a_server_whose_answer_does_not_arrive_learns_that_nobody_waits_any_more(
     comes: bytes, end: type[OSError] | None
 ) -> None:
