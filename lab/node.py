@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 from lightkube import Client
 from lightkube.core.exceptions import ApiError
+from lightkube.models.meta_v1 import Status
 from lightkube.resources.core_v1 import Node as NodeObject
 
 from lab import network, node_files, pki, remains, waiting
@@ -32,6 +34,11 @@ _BOOT_SECONDS = 10.0
 _READY_SECONDS = 60.0
 
 T = TypeVar("T")
+
+# msgspec learns a type when it first decodes one. If two threads teach it the same at a time, the interpreter crashes;
+# and nodes boot at the same time, each asking for its Node and being told first that there is none.
+for _kind in (NodeObject, Status):
+    msgspec.json.decode(b"{}", type=_kind)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ class Plane:
         self.network = network.of(run)
         self.nodes: dict[str, Node] = {}
         self._ordinals = itertools.count(1)
+        self._imported: list[Path] = []
         self._apiserver_flags = apiserver_flags
         self._ports = components.Ports(*self.network.ports(5))
         self.authority = pki.Authority(run.folder / "pki")
@@ -183,10 +184,11 @@ class Plane:
             path = self.programs.path
             images.write(toolbox, images.TOOLBOX, {"/toolbox": path("toolbox")}, ["/toolbox", "pause"])
             images.write(coredns, images.COREDNS, {"/coredns": path("coredns")}, ["/coredns"])
-        return [toolbox, coredns]
+        return [toolbox, coredns, *self._imported]
 
     def import_image(self, archive: Path) -> None:
-        """Make an image known to every node there is."""
+        """Make an image known to every node, also to those that are yet to come; so the archive has to stay."""
+        self._imported.append(archive)
         for node in self.nodes.values():
             node.import_image(archive)
 

@@ -64,7 +64,7 @@ the controller made itself stays: the worker pods of nodes that had not passed, 
 the ledger of removals.
 
     kubectl delete pods --selector=app=kube-node-ready,component=worker --namespace kube-system
-    kubectl delete lease kube-node-ready-controller --namespace kube-system
+    kubectl delete lease kube-node-ready-controller --namespace kube-system --ignore-not-found
     kubectl delete configmap kube-node-ready-removals --namespace kube-system --ignore-not-found
 
 ## What is made

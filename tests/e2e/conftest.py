@@ -9,7 +9,7 @@ from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
 
 import lab
 from lab import waiting
-from tests import worker_image
+from tests import release_image
 from tests.support import a_server, wait_running
 
 PROBERS = "probers"
@@ -74,7 +74,7 @@ def _probed(plane: lab.Plane, node: lab.Node) -> Probed:
 def workers(plane: lab.Plane, two_nodes: tuple[Probed, Probed]) -> str:
     """A namespace with the ServiceAccounts `worker` and `powerless`, on nodes that have the worker's image."""
     assert two_nodes
-    plane.import_image(worker_image.archive())
+    plane.import_image(release_image.archive())
     plane.client.create(Namespace(metadata=ObjectMeta(name=WORKERS)))
     plane.apply(ACCOUNTS)
     waiting.until("pods can be created", lambda: plane.client.get(ServiceAccount, "default", namespace=WORKERS), 10)

@@ -12,7 +12,7 @@ import lab
 from kube_node_ready.verify import patches
 from kube_node_ready.verify.model import Record
 from lab import faults, images, waiting
-from tests import worker_image
+from tests import release_image
 from tests.e2e.conftest import WORKERS, Probed
 from tests.operator import Operator, a_config, operating
 from tests.support import wait_running
@@ -33,11 +33,10 @@ spec:
 
 @pytest.fixture(scope="module")
 def operator(plane: lab.Plane, workers: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    repository, _, tag = worker_image.NAME.rpartition(":")
     worker = {
         "namespace": workers,
         "serviceAccountName": "worker",
-        "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
+        "image": {"repository": release_image.REPOSITORY, "tag": release_image.TAG, "pullPolicy": "Never"},
         "timeoutSeconds": 30,
         "checkTimeoutSeconds": 3,
         "dnsTestDomains": ["kubernetes.default.svc.cluster.local", "example.com"],

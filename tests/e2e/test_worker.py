@@ -24,7 +24,7 @@ from lightkube.resources.core_v1 import Pod
 
 import lab
 from lab import network, waiting
-from tests import worker_image
+from tests import release_image
 from tests.e2e.conftest import WORKERS, Probed
 from tests.support import a_pod, wait_ended
 
@@ -75,9 +75,9 @@ def run_worker(
     environment = {"NODE_NAME": node.name, "POD_NAMESPACE": WORKERS, "KUBE_NODE_READY_WORKER_CONFIG": config}
     container = Container(
         name="worker",
-        image=worker_image.NAME,
+        image=release_image.NAME,
         imagePullPolicy="Never",
-        command=[worker_image.COMMAND],
+        command=[release_image.WORKER],
         env=[EnvVar(name=name, value=value) for name, value in environment.items()],
         volumeMounts=extras.pop("mounts", None),
         securityContext=SecurityContext(

@@ -274,8 +274,8 @@ def test_every_mistake_is_refused_with_its_place_at_the_first_try(said: str) -> 
             {"controller": {"metrics": {"prometheusRule": {"enabled": True, "disabled": ["Nothing"]}}}},
             "there is no alert Nothing; there are KubeNodeReadyDown, ",
         ),
-        ({"config": {"checkInterval": "30s"}}, "config.checkInterval is for deploymentMode=daemonset"),
         ({**ONCE, "config": {"deleteFailedNode": True}}, "deleteFailedNode is for deploymentMode=controller"),
+        ({"config": {"checkInterval": "30s"}}, "config.checkInterval is for deploymentMode=daemonset"),
     ],
 )
 def test_what_does_not_go_together_is_refused(values: dict[str, Any], said: str) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import ssl
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -180,3 +181,31 @@ class TestProcess:
         process.pause()
         process.stop()
         assert not process.running
+
+
+DECODE_AT_THE_SAME_TIME = """
+import sys, threading
+import msgspec
+import lab.node
+from lightkube.resources.core_v1 import Node
+
+sys.setswitchinterval(1e-6)
+start = threading.Barrier(16)
+
+def decode():
+    start.wait()
+    msgspec.json.decode(b'{"metadata": {"name": "x"}, "spec": {"taints": []}, "status": {}}', type=Node)
+
+threads = [threading.Thread(target=decode) for _ in range(16)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_what_booting_nodes_decode_at_the_same_time_crashes_nobody() -> None:
+    """Most processes did crash, so of four at least one would."""
+    command = [sys.executable, "-c", DECODE_AT_THE_SAME_TIME]
+    processes = [subprocess.Popen(command) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4

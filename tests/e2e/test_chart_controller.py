@@ -1,0 +1,240 @@
+"""The chart's controller mode on real nodes: `helm install` of the image that is released, to `helm uninstall`.
+
+The tests share a cluster and follow one another; each leaves three healthy nodes, `a`, `b` and `c`, with an open gate.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lightkube.resources.apps_v1 import Deployment
+from lightkube.resources.coordination_v1 import Lease
+from lightkube.resources.core_v1 import Pod
+
+import lab
+from kube_node_ready.verify import workerpod
+from lab import images
+from tests import release_image
+from tests.chart import CHART
+from tests.guarded import (
+    GATE,
+    NAMESPACE,
+    REAL,
+    Guarded,
+    guarded,
+    is_kept_out,
+    is_proved,
+    is_running,
+    name_of,
+    uids,
+)
+
+ALL_CHECKS = {"dns", "api", "network", "services", "payload", "clock"}
+NODES = ("a", "b", "c")
+CONTROLLER = "kube-node-ready-controller"
+DOMAINS = ["kubernetes.default.svc.cluster.local", "example.com"]
+UNKNOWN = "no-such-name.example"
+VALUES: dict[str, Any] = {
+    "image": {"repository": release_image.REPOSITORY},
+    "controller": {
+        "nodeSelector": REAL,
+        "leaderElection": {"leaseDuration": "8s", "renewDeadline": "6s", "retryPeriod": "1s"},
+        "readinessProbe": {"initialDelaySeconds": 0, "periodSeconds": 1},
+        "config": {
+            "worker": {"checkTimeoutSeconds": 5, "dnsTestDomains": DOMAINS},
+            "reconciliation": {"maxBackoffSeconds": 2, "exhaustedRetrySeconds": 2},
+        },
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def cold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """Every node is gated, and the controller is not there yet."""
+    with guarded(tmp_path_factory.mktemp("helm"), f"deployment/{CONTROLLER}") as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def installed(cold: Guarded) -> Guarded:
+    """Whichever test comes first: three nodes, and a controller that has opened their gates."""
+    if not cold.guards():
+        cold.release.install(VALUES)
+    if "c" not in cold.plane.nodes:
+        cold.join("c")
+    cold.until("the gates are open", lambda: cold.is_released(*NODES))
+    return cold
+
+
+@pytest.fixture
+def site(installed: Guarded) -> Iterator[Guarded]:
+    yield installed
+    installed.settle(*NODES)
+
+
+def test_the_namespace_takes_none_but_restricted_pods(cold: Guarded) -> None:
+    """So that whatever runs there in the tests to come, workers included, is one."""
+    with pytest.raises(lab.LabError, match="violates PodSecurity"):
+        cold.plane.kubectl("run", "ordinary", f"--image={images.TOOLBOX}", f"--namespace={NAMESPACE}")
+
+
+def test_where_every_node_is_gated_the_controller_runs_and_opens_the_gates(cold: Guarded) -> None:
+    with cold.workload("a") as a, cold.workload("b") as b:
+        cold.until("workloads wait for the gates", lambda: is_kept_out(a()) and is_kept_out(b()))
+        cold.release.install(VALUES)
+        cold.until("the gates are open", lambda: cold.is_released("a", "b"))
+        cold.until("what waited runs", lambda: is_running(a()) and is_running(b()))
+    assert all(is_proved(cold.node(name)) for name in ("a", "b"))
+
+
+def test_a_node_that_joins_later_is_verified_and_says_so(cold: Guarded) -> None:
+    cold.join("c")
+    cold.until("the gate is open", lambda: cold.is_released("c"))
+    assert {check.name for check in cold.node("c").record.checks} == ALL_CHECKS
+    assert is_proved(cold.node("c"))
+    cold.until("the condition says so", lambda: cold.condition("c").get("status") == "True")
+    cold.until("the Event, too", lambda: cold.told("c", "Verified"))
+    cold.until("no worker is left", lambda: not cold.workers())
+
+
+def test_a_node_without_dns_stays_gated_says_why_and_is_released_once_healed(site: Guarded) -> None:
+    with site.without_dns("b") as waiting:
+        site.until("it failed twice", lambda: site.failures("b") >= 2)
+        site.until("its workload waits", lambda: is_kept_out(waiting()))
+        assert site.is_gated("b")
+        assert site.condition("b")["status"] == "False"
+        assert site.condition("b")["message"].startswith(f"dns: {DOMAINS[0]}: timed out")
+        assert site.told("b", "VerificationFailed")[0].startswith(f"dns: {DOMAINS[0]}: timed out")
+        site.plane.nodes["b"].heal()
+        site.until("released", lambda: site.is_released("b"))
+        site.until("its workload runs", lambda: is_running(waiting()))
+    site.until("the condition says so", lambda: site.condition("b")["status"] == "True")
+
+
+def test_a_label_taken_off_is_a_wish_for_a_new_proof(site: Guarded) -> None:
+    before = site.node("a").record.attempt
+    site.unlabel("a")
+    site.until("verified again", lambda: site.is_released("a") and site.node("a").record.attempt > before)
+    assert is_proved(site.node("a"))
+
+
+def test_an_upgrade_that_changes_nothing_restarts_nothing(site: Guarded, tmp_path: Path) -> None:
+    """Nor does a new version of the chart."""
+    newer = tmp_path / CHART.name
+    shutil.copytree(CHART, newer)
+    facts = newer / "Chart.yaml"
+    facts.write_text(facts.read_text().replace("\nversion: ", "\nversion: 9"))
+    pods, before = uids(site.guards()), generation_of(site)
+    for chart in (CHART, newer):
+        site.release.upgrade({}, chart=chart)
+        site.rolled_out()
+        assert uids(site.guards()) == pods
+        assert generation_of(site) == before
+    assert "helm.sh/chart: kube-node-ready-9" in site.release.manifest()
+
+
+def test_an_upgrade_changes_what_is_asked_of_nodes_and_a_rollback_changes_it_back(site: Guarded) -> None:
+    before = uids(site.guards())
+    site.release.upgrade({"config": {"dnsTestDomains": [UNKNOWN]}})
+    site.rolled_out()
+    assert before.isdisjoint(uids(site.guards()))
+    site.close("a")
+    site.until("the new question is asked", lambda: UNKNOWN in site.node("a").record.reason)
+    assert site.is_gated("a")
+    attempt = site.node("a").record.attempt
+    site.release.rollback()
+    site.rolled_out()
+    site.until("the old one is", lambda: site.is_released("a"))
+    assert site.node("a").record.attempt > attempt, "the new controller goes on where the old one stopped"
+
+
+def test_a_controller_that_is_deleted_in_a_burst_loses_nothing_and_doubles_nothing(site: Guarded) -> None:
+    fakes = site.plane.fake_nodes(20, prefix="burst", verdict=lab.passes(seconds=4), taints=[GATE])
+    site.close(*NODES)
+    site.until("it is in the middle of it", lambda: len(site.workers()) >= 10)
+    (controller,) = site.guards()
+    site.plane.client.delete(Pod, name_of(controller), namespace=NAMESPACE, grace_period=0)
+    site.until("all are released", lambda: site.is_released(*fakes.names, *NODES))
+    site.until("no worker is left", lambda: not site.workers())
+    assert uids([controller]).isdisjoint(uids(site.guards()))
+    assert_each_was_proved_once(site, fakes.names)
+    assert all(is_proved(site.node(name)) for name in NODES)
+    fakes.delete()
+
+
+def test_when_the_leader_of_two_is_killed_the_other_releases_what_is_proved_and_nothing_else(site: Guarded) -> None:
+    site.release.upgrade({"controller": {"replicas": 2}})
+    site.rolled_out()
+    leader = site.until("one leads", lambda: leading(site))
+    sound = site.plane.fake_nodes(10, prefix="sound", verdict=lab.passes(seconds=4), taints=[GATE])
+    broken = site.plane.fake_nodes(5, prefix="broken", verdict=lab.fails("dns: broken"), taints=[GATE])
+    site.plane.nodes["c"].break_dns()
+    site.close(*NODES)
+    site.until("they are in the middle of it", lambda: len(site.workers()) >= 10)
+    kill(site, leader)
+    site.until("what is sound is released", lambda: site.is_released(*sound.names, "a", "b"))
+    assert name_of(site.until("one leads", lambda: leading(site))) != name_of(leader)
+    assert_each_was_proved_once(site, sound.names)
+    failing = (*broken.names, "c")
+    site.until("what is not has failed again", lambda: all(site.failures(name) >= 2 for name in failing))
+    assert all(site.is_gated(name) and not site.told(name, "GateRemoved") for name in failing)
+    broken.decide(lab.PASSES)
+    site.plane.nodes["c"].heal()
+    site.until("everything is released", lambda: site.is_released(*failing))
+    sound.delete()
+    broken.delete()
+    site.release.upgrade({"controller": {"replicas": 1}})
+
+
+def test_after_uninstalling_as_documented_every_node_is_free_and_nothing_is_left(installed: Guarded) -> None:
+    """The last test: it leaves no controller."""
+    site = installed
+    made = site.release.manifest()
+    with site.without_dns("b") as waiting:
+        site.until("it failed", lambda: site.failures("b") >= 1)
+        site.until("its workload waits", lambda: is_kept_out(waiting()))
+        site.release.uninstall()
+        site.until("the controller is gone", lambda: not site.guards())
+        assert site.is_gated("b"), "to uninstall is not to release"
+        assert site.is_released("a", "c")
+        site.unlabel("a")  # so that one of those to be freed has no gate
+        site.release.clean_up_as_documented()
+        site.until("its workload runs", lambda: is_running(waiting()))
+    assert site.plane.kubectl("get", "--filename=-", "--ignore-not-found", standard_input=made) == ""
+    site.until("nothing of ours is left", lambda: site.remains() == [])
+
+
+def generation_of(site: Guarded) -> int:
+    metadata = site.plane.client.get(Deployment, CONTROLLER, namespace=NAMESPACE).metadata
+    assert metadata
+    assert metadata.generation
+    return metadata.generation
+
+
+def leading(site: Guarded) -> Pod | None:
+    """The pod that holds the Lease."""
+    spec = site.plane.client.get(Lease, CONTROLLER, namespace=NAMESPACE).spec
+    holder = ((spec and spec.holderIdentity) or "").partition("_")[0]
+    return next((pod for pod in site.guards() if name_of(pod) == holder), None)
+
+
+def kill(site: Guarded, pod: Pod) -> None:
+    """As the kernel does when memory runs out: it cannot say goodbye."""
+    assert pod.spec
+    assert pod.status
+    (container,) = pod.status.containerStatuses or []
+    identity = str(container.containerID).removeprefix("containerd://")
+    node = site.plane.nodes[str(pod.spec.nodeName)]
+    node.run("ctr", "--namespace=k8s.io", "task", "kill", "--signal=SIGKILL", identity)
+
+
+def assert_each_was_proved_once(site: Guarded, names: Sequence[str]) -> None:
+    """Each of these simulated nodes had one worker, which passed, and was released by it, which was told once."""
+    nodes = [site.node(name) for name in names]
+    assert all(is_proved(node) and node.record.attempt == 1 for node in nodes)
+    workers = [worker for worker in site.bound() if any(node.uid in worker for node in nodes)]
+    assert workers == sorted(workerpod.name_of(node.uid, 1) for node in nodes)
+    site.until("each is told", lambda: all(site.told(name, "Verified") for name in names))
+    assert all(len(site.told(name, "Verified")) == 1 for name in names)
