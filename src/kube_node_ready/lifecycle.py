@@ -174,9 +174,11 @@ async def _beat(health: Health) -> None:
 
 @contextmanager
 def _served(config: Config, health: Health, metrics: Metrics) -> Iterator[None]:
-    registry = metrics.registry if config.metrics.enabled else None
-    ports = dict.fromkeys([config.metrics.port, config.health.port] if registry else [config.health.port])
-    servers = [Server(port, health, registry) for port in ports]
+    # Whoever may probe need not be one who may read the metrics, unless both come by the same port.
+    ports = {config.metrics.port: metrics.registry} if config.metrics.enabled else {}
+    servers = [Server(port, health, registry) for port, registry in ports.items()]
+    if config.health.port not in ports:
+        servers.append(Server(config.health.port, health, None))
     for server in servers:
         server.start()
     log("Serving /healthz, /readyz and /metrics", ports=[server.port for server in servers])

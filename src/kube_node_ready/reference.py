@@ -142,9 +142,7 @@ def _item_parts(part: type[Part], path: str) -> Iterator[tuple[str, type[Part]]]
 
 def _check_rows() -> Iterator[tuple[str, ...]]:
     for name, text in checks.ABOUT.items():
-        default = checks.default(name)
-        kind = {bool: "true or false", str: "text", list: "a list"}.get(type(default), "a number above 0")
-        yield f"`{name}`", _default(default), kind, text
+        yield f"`{name}`", _default(checks.default(name)), checks.must_be(name), text
 
 
 def _rows(rows: Iterator[tuple[str, ...]]) -> str:

@@ -37,7 +37,7 @@ what it checks, all at the same time:
   services  the Services of services exist and have ready endpoints
   payload   an answer of at least 64 KB arrives whole
   clock     this node's clock agrees with the API server's
-  matrix    (only with connectivityMatrix) TCP to pods of DaemonSet mode on other nodes
+  matrix    (only with connectivityMatrix) TCP to a sample of pods on other nodes
 
 settings, the strongest last:
   the file that {sources.FILE_VARIABLE} names ({sources.FILE}), in YAML or JSON

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -204,6 +205,18 @@ def test_series_are_there_from_the_start_and_those_of_a_node_go_with_it(site: Si
         site.kubectl("delete", "node", names[0])
         site.until("the one is forgotten", lambda: f'node="{names[0]}"' not in operator.ask("/metrics"))
         assert f'node="{names[1]}"' in operator.ask("/metrics")
+
+
+def test_metrics_are_not_where_the_probes_are(plane: lab.Plane, tmp_path: Path) -> None:
+    """Whoever may probe need not be allowed to read."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    config = a_config("default", metrics={"port": port}, nodeManagement={"nodeSelector": {"nobody": "bears-this"}})
+    with operating(tmp_path, plane.kubeconfig(), config) as operator:
+        assert "kube_node_ready_build_info" in operator.ask("/metrics", server=0)
+        assert operator.ask("/healthz", server=1) == "ok\n"
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            operator.ask("/metrics", server=1)
 
 
 def test_the_queue_is_empty_when_nothing_is_due(site: Site, tmp_path: Path) -> None:

@@ -188,7 +188,15 @@ class TestDryRun:
         assert (done.returncode, done.stderr) == (0, "")
         assert "DNS check passed  domain=localhost" in done.stdout
         assert 'API check skipped  address="the API server" reason="there is neither' in done.stdout
+        assert "Nothing was checked" not in done.stdout
         assert "Dry run: nothing is changed  node=dry-run-node" in done.stdout
+
+    def test_where_everything_is_skipped_nothing_is_claimed(self) -> None:
+        done = dry_run(DNS_TEST_DOMAINS="kubernetes.default.svc.cluster.local")
+        assert done.returncode == 0, "nothing failed"
+        assert "Nothing was checked" in done.stdout
+        assert "All checks passed" not in done.stdout
+        assert 'would="leave the gate closed, and try again"' in done.stdout
 
     def test_a_check_that_fails_is_exit_code_1(self) -> None:
         with socket.create_server((LOOPBACK, 0)) as listener:

@@ -42,6 +42,15 @@ def default(name: str) -> object:
     return _jsonable(getattr(settings.Settings(), variable(name)))
 
 
+def must_be(name: str) -> str:
+    """What is allowed, in the worker's own words: asked by a value that never is."""
+    try:
+        settings.load({name: {}}, "")
+    except settings.SettingsError as why:
+        return str(why).partition(" must be ")[2]
+    raise AssertionError(name)
+
+
 def take(root: Table, mistakes: list[Mistake]) -> tuple[Table, dict[str, Any]]:
     """The tree without the worker's own settings, and those that were given."""
     section = root.entries.get("worker")

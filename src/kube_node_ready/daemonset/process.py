@@ -23,7 +23,7 @@ from kube_node_ready.daemonset.agent import Agent
 from kube_node_ready.daemonset.api import CALL_SECONDS, Api
 from kube_node_ready.daemonset.clock import Clock
 from kube_node_ready.daemonset.metrics import Metrics
-from kube_node_ready.daemonset.model import RunChecks
+from kube_node_ready.daemonset.model import Round, RunChecks
 from kube_node_ready.daemonset.node import OwnNode
 from kube_node_ready.daemonset.reach import InPod, Reach
 from kube_node_ready.daemonset.rounds import Rounds
@@ -87,12 +87,14 @@ def _check_once(rounds: Rounds, settings: Settings, metrics: Metrics) -> int:
     done = rounds.run(RunChecks(attempt=1))
     if done:
         metrics.checked(done, 0 if done.passed else 1)
-    passed = bool(done and done.passed)
-    would = "leave the gate closed, and try again"
-    if passed:
-        would = "open the gate, unless what was skipped here fails there" if done and done.skipped else "open the gate"
-    log.log("Dry run: nothing is changed", node=settings.node_name, would=would)
-    return EXIT_PASSED if passed else EXIT_FAILED
+    log.log("Dry run: nothing is changed", node=settings.node_name, would=_consequence(done))
+    return EXIT_PASSED if done and not done.failed else EXIT_FAILED
+
+
+def _consequence(done: Round | None) -> str:
+    if not done or not done.passed:
+        return "leave the gate closed, and try again"
+    return "open the gate, unless what was skipped here fails there" if done.skipped else "open the gate"
 
 
 def work(settings: Settings, found: Reach, environ: Mapping[str, str]) -> int:

@@ -46,6 +46,8 @@ class Rounds:
             facts["skipped"] = done.skipped
         if done.passed:
             log("All checks passed", level=level, **facts)
+        elif not done.failed:
+            log("Nothing was checked", level="warn", **facts)
         else:
             failed = [check.name for check in found.by_check if not check.ok]
             log("Checks failed", level="error", failed=failed, **facts)
