@@ -12,6 +12,8 @@ from kube_node_ready.verify.model import Fleet, Node, Outcome, Policy, Snapshot,
 _STRAY_AGE = timedelta(hours=1)
 _RUSH = 32
 """So many verifications at a time make a rush."""
+_RECHECKS = 32
+"""So many verified nodes are checked again at a time."""
 
 
 def _unknown(_: str) -> str:
@@ -36,6 +38,7 @@ class View:
         self._names: dict[str, str] = {}
         self._workers: defaultdict[str, dict[str, Worker]] = defaultdict(dict)
         self._active: set[str] = set()
+        self._rechecks: set[str] = set()
         self._starting: set[str] = set()
         self._known: set[str] = set()
         self._dropped: set[str] = set()
@@ -46,7 +49,16 @@ class View:
         if node is None:
             return None
         workers = tuple(worker for worker in self._of(node.uid) if worker.uid not in self._dropped)
-        return Snapshot(now, node, workers, self.free_slots > 0, self._fleet(node), self._version(name), self.rush)
+        return Snapshot(
+            now,
+            node,
+            workers,
+            slot_free=self.free_slots > 0,
+            fleet=self._fleet(node),
+            version=self._version(name),
+            rush=self.rush,
+            many_rechecks=len(self._rechecks) >= _RECHECKS,
+        )
 
     @property
     def free_slots(self) -> int:
@@ -54,7 +66,7 @@ class View:
 
     @property
     def rush(self) -> bool:
-        return len(self._active) > _RUSH
+        return len(self._active) - len(self._rechecks) > _RUSH
 
     @property
     def waits_for_others(self) -> bool:
@@ -116,13 +128,20 @@ class View:
             self._known.add(after.uid)
             self._workers[after.node_uid][after.name] = after
             (self._active.discard if after.finished else self._active.add)(after.uid)
+            is_recheck = not after.finished and self._is_verified(after.node_uid)
+            (self._rechecks.add if is_recheck else self._rechecks.discard)(after.uid)
         either = after or before
         return self._names.get(either.node_uid) if either else None
+
+    def _is_verified(self, uid: str) -> bool:
+        node = self._nodes.get(self._names.get(uid, ""))
+        return node is not None and node.labelled
 
     def _forget(self, worker: Worker) -> None:
         self._known.discard(worker.uid)
         self._dropped.discard(worker.uid)
         self._active.discard(worker.uid)
+        self._rechecks.discard(worker.uid)
         mine = self._workers[worker.node_uid]
         mine.pop(worker.name, None)
         if not mine:
@@ -142,7 +161,7 @@ class View:
             self._unregistered += by
         if guarded and node.record.outcome is Outcome.FAILED:
             self._failing += by
-        if not guarded and reverify.is_doubtful(node):
+        if self._policy.reverification and not guarded and reverify.is_doubtful(node):
             self._doubtful += by
 
     def _fleet(self, node: Node) -> Fleet:

@@ -298,7 +298,7 @@ class _PresentCollector(Collector):
         statuses = Tally(_status(node, self._present.phases.get(node.name), self._policy) for node in nodes)
         for status in ("unverified", "verifying", "verified", "failed"):
             yield _one(f"{_CONTROLLER}_nodes_{status}", f"Nodes that are {status}", statuses[status])
-        doubtful = sum(map(reverify.is_doubtful, nodes))
+        doubtful = sum(map(reverify.is_doubtful, nodes)) if self._policy.reverification else 0
         yield _one(f"{_CONTROLLER}_nodes_doubtful", "Verified nodes that failed when they were checked again", doubtful)
         yield _one(f"{_CONTROLLER}_reconcile_queue_depth", "Nodes waiting for their turn", self._present.queue_depth)
         yield from self._workers()

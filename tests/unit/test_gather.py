@@ -28,3 +28,21 @@ def test_a_worker_that_runs_is_no_stray() -> None:
     view = View(POLICY, {}, 10)
     view.worker_changed(None, a_worker("node-uid", finished=False))
     assert not list(view.strays(START + 2 * HOUR))
+
+
+def test_verified_nodes_that_are_checked_again_make_no_rush() -> None:
+    nodes = {f"n{number}": Node(f"n{number}", f"uid-{number}", labelled=True) for number in range(40)}
+    view = View(POLICY, nodes, slots=100)
+    for number, node in enumerate(nodes.values()):
+        view.node_changed(None, node)
+        view.worker_changed(None, Worker(f"w{number}", f"w-uid-{number}", node.uid, 2))
+    seen = view.snapshot("n0", START)
+    assert seen
+    assert not seen.rush
+    assert seen.many_rechecks
+    for number, node in enumerate(nodes.values()):
+        done = Worker(f"w{number}", f"w-uid-{number}", node.uid, 2, finished=True)
+        view.worker_changed(Worker(f"w{number}", f"w-uid-{number}", node.uid, 2), done)
+    seen = view.snapshot("n0", START)
+    assert seen
+    assert not seen.many_rechecks

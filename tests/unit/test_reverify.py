@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kube_node_ready.objects import Taint
-from kube_node_ready.verify import budget
+from kube_node_ready.verify import budget, patches
 from kube_node_ready.verify.decide import could_not_start, decide
 from kube_node_ready.verify.model import (
     Announce,
@@ -30,6 +30,7 @@ from kube_node_ready.verify.model import (
     Worker,
     WriteRecord,
 )
+from kube_node_ready.verify.workerpod import PodTemplate, worker_pod
 from tests.model import GATE, POLICY, START, Cluster
 
 INTERVAL = timedelta(minutes=10)
@@ -111,7 +112,11 @@ class TestWhen:
     def test_a_reboot_asks_for_a_proof_soon(self) -> None:
         assert kinds(look(a_node(boot="boot-2"), after=timedelta(minutes=1))) == [StartWorker]
 
-    @pytest.mark.parametrize("facts", [{"rush": True}, {"slot_free": False}])
+    def test_but_once_it_failed_it_waits_for_its_turn_like_the_others(self) -> None:
+        """Nodes that reboot one after another in a broken cluster would be gated before it is known to be broken."""
+        assert turns(doubtful(1, boot="boot-2")) == turns(a_node())
+
+    @pytest.mark.parametrize("facts", [{"rush": True}, {"many_rechecks": True}, {"slot_free": False}])
     def test_new_nodes_go_first(self, facts: dict[str, Any]) -> None:
         decision = look(a_node(boot="boot-2"), **facts)
         assert (decision.phase, decision.effects, decision.recheck) == (Phase.VERIFIED, (), POLICY.resync)
@@ -155,7 +160,7 @@ class TestVerdicts:
         assert isinstance(news, Announce)
         assert news.message == "failed 3 times in a row, so the gate is closed again: dns: no answer"
         assert isinstance(close, CloseGate)
-        assert (close.record.outcome, close.record.failures, close.version) == (Outcome.FAILED, 3, "7")
+        assert (close.record.outcome, close.record.failures, close.version) == (Outcome.FAILED, 1, "7")
         assert condition == WriteRecord(close.node, close.record)
 
     @pytest.mark.parametrize("cause", [cause for cause in Cause if not cause.blames_node])
@@ -183,6 +188,24 @@ class TestVerdicts:
         refused = replace(node, record=replace(node.record, attempt=5, reason="image cannot be pulled"))
         left = a_worker(State.FAILED, Cause.NOT_STARTED)
         assert Announce not in kinds(look(refused, left, after=timedelta(seconds=1)))
+
+    def test_one_that_finds_no_room_is_given_up_soon_and_blames_nobody(self) -> None:
+        waits = a_worker(State.PENDING, finished=False, node_name="", reason="Insufficient cpu")
+        assert not look(a_node(), waits, after=INTERVAL + timedelta(seconds=29)).effects
+        write, drop = look(a_node(), waits, after=INTERVAL + timedelta(seconds=30)).effects
+        assert isinstance(write, WriteRecord)
+        assert write.record.reason == "not scheduled within 30 s: Insufficient cpu"
+        assert (write.record.failures, write.record.outcome) == (0, Outcome.PASSED)
+        assert drop == DropWorker("w", "w-uid")
+
+    def test_one_that_took_all_its_time_does_not_cost_the_next_turn(self) -> None:
+        slow = replace(a_node().record, at=START + timedelta(seconds=305), seconds=305)
+        assert turns(a_node(record=slow), hours=1)[0] <= turns(a_node(), hours=1)[0] + INTERVAL / 2
+
+    def test_a_check_pushes_no_workload_off_its_node(self) -> None:
+        urgent = PodTemplate("kube-system", "image:1", POLICY.gates, priority_class="system-cluster-critical")
+        assert worker_pod(a_node(), 5, urgent)["spec"]["priorityClassName"] == ""
+        assert worker_pod(a_node(labelled=False), 5, urgent)["spec"]["priorityClassName"] == "system-cluster-critical"
 
 
 class TestTheCrowd:
@@ -218,7 +241,7 @@ class TestAfterwards:
         (write,) = decision.effects
         assert isinstance(write, WriteRecord)
         assert write.record.outcome is Outcome.PENDING
-        assert "the last check had failed" in write.record.reason
+        assert "the last check had not passed" in write.record.reason
 
 
 def a_fleet(policy: Policy = WATCHING) -> Cluster:
@@ -227,6 +250,32 @@ def a_fleet(policy: Policy = WATCHING) -> Cluster:
         cluster.join(f"n{number}", taints=[FOREIGN, GATE])
     cluster.settle(60)
     return cluster
+
+
+class TestRemoval:
+    REMOVING = replace(WATCHING, removal=RemovalPolicy(max_percent=100))
+
+    @pytest.mark.parametrize("policy", [REMOVING, replace(REMOVING, max_failures=1)], ids=["often", "once"])
+    def test_a_closed_gate_is_not_the_end(self, policy: Policy) -> None:
+        """However often it had failed while its gate was kept open."""
+        cluster = a_fleet(policy)
+        annotation = cluster.nodes["n1"]["metadata"]["annotations"]
+        annotation[patches.ANNOTATION] = patches.encode(replace(doubtful(8).record, attempt=9, at=cluster.now))
+        cluster.verdicts["n1"] = "fails"
+        cluster.settle(3600, stop=lambda: not cluster.node("n1").labelled)
+        cluster.step("n1")
+        assert "n1" in cluster.nodes
+        assert cluster.node("n1").record.failures == 1
+
+    def test_doubts_that_nobody_follows_up_hold_nothing_back(self) -> None:
+        cluster = a_fleet()
+        for name in ("n2", "n3", "n4"):
+            annotation = cluster.nodes[name]["metadata"]["annotations"]
+            annotation[patches.ANNOTATION] = patches.encode(doubtful(1).record)
+        cluster.policy = replace(self.REMOVING, reverification=None)
+        cluster.join("bad", verdict="fails")
+        cluster.settle(3600, stop=lambda: "bad" not in cluster.nodes)
+        assert [removal.node for removal in cluster.removed] == ["bad"]
 
 
 class TestALife:

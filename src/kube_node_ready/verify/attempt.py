@@ -47,7 +47,8 @@ def progress(worker: Worker) -> str:
 
 
 def seconds(seen: Snapshot, worker: Worker) -> float:
-    return round((seen.now - worker.created).total_seconds(), 3) if worker.created else 0
+    """Since the worker was made; none, if the clock was set back since."""
+    return max(0.0, round((seen.now - worker.created).total_seconds(), 3)) if worker.created else 0
 
 
 def since_verdict(seen: Snapshot) -> timedelta:

@@ -108,7 +108,7 @@ def _tell_it(seen: Snapshot) -> Decision:
 
 
 def _proof_stands(node: Node) -> bool:
-    return node.record.outcome is Outcome.PASSED and not node.record.failures and node.record.boot == node.boot
+    return node.record.is_proof and node.record.boot == node.boot
 
 
 def _open_again(node: Node) -> Decision:
@@ -122,8 +122,8 @@ def _reopen(seen: Snapshot) -> Decision:
     node = seen.node
     if not node.labelled:
         why = "its label was taken off"
-    elif node.record.failures:
-        why = "the gate came back, and the last check had failed"
+    elif not node.record.is_proof:
+        why = "the gate came back, and the last check had not passed"
     else:
         why = "the gate came back after a reboot"
     pending = Record(node.record.attempt, outcome=Outcome.PENDING, at=seen.now, since=seen.now, reason=why)
@@ -135,10 +135,9 @@ def _start(seen: Snapshot) -> Decision:
     if not seen.slot_free:
         return Decision(Phase.WAITING, "as many verifications run as may run at a time", _superfluous(seen))
     attempt = node.record.attempt + 1
-    older = tuple(DropWorker(worker.name, worker.uid) for worker in seen.workers)
     # The first attempt goes without saying: a burst of nodes should not cost an Event each.
     news = (Announce(node, "Verifying", f"attempt {attempt} begins", attempt),) if attempt > 1 else ()
-    return Decision(Phase.VERIFYING, f"attempt {attempt} begins", (StartWorker(node, attempt), *news, *older))
+    return Decision(Phase.VERIFYING, f"attempt {attempt} begins", (StartWorker(node, attempt), *news, *drop_all(seen)))
 
 
 def _superfluous(seen: Snapshot) -> tuple[DropWorker, ...]:

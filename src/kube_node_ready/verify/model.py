@@ -163,7 +163,9 @@ class Snapshot(Struct, frozen=True):
     version: str = ""
     """The node's resourceVersion: a record is written only over what was seen."""
     rush: bool = False
-    """Whether so many verifications run that whatever can wait should not be in their way."""
+    """Whether so many new nodes are being verified that whatever can wait should not be in their way."""
+    many_rechecks: bool = False
+    """Whether as many verified nodes are being checked again as may be at a time."""
 
 
 class Gate(Struct, frozen=True):

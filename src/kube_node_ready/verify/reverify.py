@@ -9,12 +9,11 @@ not when somebody switches this on. A node in doubt keeps its place, too: so in 
 before any has failed twice, and it is seen in time that they all fail.
 """
 
-import zlib
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from msgspec.structs import replace
 
-from kube_node_ready.verify import attempt, budget
+from kube_node_ready.verify import attempt, budget, turns
 from kube_node_ready.verify.attempt import NONE, Verdict
 from kube_node_ready.verify.model import (
     Announce,
@@ -36,8 +35,9 @@ from kube_node_ready.verify.model import (
 )
 
 _AFTER_REBOOT = timedelta(minutes=1)
-_EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 _SHORTEST_TURN = timedelta(seconds=10)
+_TO_BE_SCHEDULED = timedelta(seconds=30)
+"""A node that is full would otherwise keep a place from others for as long as a check may take."""
 
 
 def watch_over(seen: Snapshot, policy: Policy, rule: Reverification) -> Decision:
@@ -46,7 +46,7 @@ def watch_over(seen: Snapshot, policy: Policy, rule: Reverification) -> Decision
     dropped = attempt.superfluous(seen, logs_of_last=not seen.node.record.is_proof)
     if (wait := _wait(seen, rule)) > NONE:
         return Decision(Phase.VERIFIED, _standing(seen.node), dropped, recheck=wait)
-    if seen.rush or not seen.slot_free:
+    if seen.rush or seen.many_rechecks or not seen.slot_free:
         return Decision(Phase.VERIFIED, "it can wait until others are done", dropped, recheck=policy.resync)
     number = seen.node.record.attempt + 1
     start = StartWorker(seen.node, number)
@@ -65,10 +65,12 @@ def not_judged(seen: Snapshot, number: int, reason: str, policy: Policy) -> Deci
 
 
 def _judge(seen: Snapshot, worker: Worker, policy: Policy, rule: Reverification) -> Decision:
-    verdict = attempt.verdict(seen, worker, policy)
+    verdict = attempt.verdict(seen, worker, policy) or _unscheduled(seen, worker)
     if verdict is None:
         dropped = attempt.superfluous(seen, logs_of_last=False)
         left = attempt.time_left(seen, worker, policy)
+        if not worker.node_name:
+            left = min(left, _TO_BE_SCHEDULED)
         return Decision(Phase.REVERIFYING, attempt.progress(worker), dropped, left)
     record = _noted(seen, worker.attempt, verdict, worker)
     if verdict.passed:
@@ -78,6 +80,14 @@ def _judge(seen: Snapshot, worker: Worker, policy: Policy, rule: Reverification)
     effects, why = _after_failure(seen, record, rule)
     closes = any(isinstance(effect, CloseGate) for effect in effects)
     return Decision(Phase.FAILED if closes else Phase.VERIFIED, why, (*effects, *stopped), verdict=worker)
+
+
+def _unscheduled(seen: Snapshot, worker: Worker) -> Verdict | None:
+    if worker.node_name or not worker.created or seen.now - worker.created < _TO_BE_SCHEDULED:
+        return None
+    waiting = f": {worker.reason}" if worker.reason else ""
+    late = f"not scheduled within {_TO_BE_SCHEDULED.total_seconds():g} s{waiting}"
+    return Verdict(passed=False, cause=Cause.NOT_STARTED, reason=late)
 
 
 def _noted(seen: Snapshot, number: int, verdict: Verdict, worker: Worker | None = None) -> Record:
@@ -116,7 +126,8 @@ def _after_failure(seen: Snapshot, record: Record, rule: Reverification) -> tupl
         return (*news, note), why
     why = f"{often}, so the gate is closed again: {record.reason}"
     news = (Announce(seen.node, "GateRestored", why, record.attempt, warning=True),)
-    failed = replace(record, outcome=Outcome.FAILED, since=seen.now, boot="")
+    # From here on it is like any other node that failed: to be removed, say, it has to fail as often as they.
+    failed = replace(record, outcome=Outcome.FAILED, failures=1, blamed=1, since=seen.now, boot="")
     return (*news, CloseGate(seen.node, failed, seen.version), WriteRecord(seen.node, failed)), why
 
 
@@ -136,16 +147,16 @@ def _standing(node: Node) -> str:
 
 def _wait(seen: Snapshot, rule: Reverification) -> timedelta:
     """How long until the next attempt is due; nothing or less if it is."""
-    waited = attempt.since_verdict(seen)
-    if seen.node.record.boot not in ("", seen.node.boot):  # a proof does not outlive a reboot
-        return min(_AFTER_REBOOT, rule.interval) - waited
-    return _until_its_turn(seen, rule.interval, waited)
+    node = seen.node
+    if node.record.boot not in ("", node.boot) and not is_doubtful(node):  # a proof does not outlive a reboot
+        return min(_AFTER_REBOOT, rule.interval) - attempt.since_verdict(seen)
+    return _until_its_turn(seen, rule.interval)
 
 
-def _until_its_turn(seen: Snapshot, interval: timedelta, waited: timedelta) -> timedelta:
+def _until_its_turn(seen: Snapshot, interval: timedelta) -> timedelta:
     """Turns come once an interval, and last for a tenth of it: who missed one waits for the next, as all others do."""
-    place = interval * (zlib.crc32(seen.node.uid.encode()) / 2**32)
-    into_turn = (seen.now - _EPOCH - place) % interval
+    waited = attempt.since_verdict(seen) + timedelta(seconds=seen.node.record.seconds)  # since the attempt began
+    into_turn = turns.since_turn(seen.node.uid, interval, seen.now)
     is_its_turn = into_turn < max(_SHORTEST_TURN, interval / 10)
     had_it = waited < max(into_turn, interval / 2)
     return NONE if is_its_turn and not had_it else interval - into_turn

@@ -90,7 +90,8 @@ def worker_pod(node: Node, attempt: int, template: PodTemplate) -> dict[str, Any
             "terminationGracePeriodSeconds": 5,
             "enableServiceLinks": False,
             "serviceAccountName": template.service_account,
-            "priorityClassName": template.priority_class,
+            # On a verified node, workloads run already, and none of them must go for the sake of a check.
+            "priorityClassName": "" if node.labelled else template.priority_class,
             "imagePullSecrets": [{"name": name} for name in template.pull_secrets],
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _only_on(node)}},
             "tolerations": list(_tolerations(template)),
