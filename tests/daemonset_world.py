@@ -48,6 +48,7 @@ class FakeCluster(FakeApi):
         self.pods: list[Json] = []
         self.forbidden: set[str] = set()
         self.before_patch: list[Callable[[], None]] = []
+        self.is_busy = False
         self.writes: list[str] = []
         self.is_away = False
         self._versions = 0
@@ -55,7 +56,7 @@ class FakeCluster(FakeApi):
     def join(self, name: str, taints: list[Json], labels: dict[str, str]) -> None:
         self.nodes[name] = {
             "kind": "Node",
-            "metadata": {"name": name, "uid": f"uid-{name}", "labels": dict(labels)},
+            "metadata": {"name": name, "uid": f"uid-{name}-{self._versions}", "labels": dict(labels)},
             "spec": {"taints": taints} if taints else {},
             "status": {"nodeInfo": {"bootID": "boot-1"}, "conditions": [{"type": "Ready", "status": "True"}]},
         }
@@ -84,6 +85,8 @@ class FakeCluster(FakeApi):
         if method == "PATCH":
             return self._patch(path, headers["content-type"], json.loads(body))
         name = path.rpartition("/")[2]
+        if path.startswith("/api/v1/nodes/") and self.is_busy:
+            return _refusal(429, "TooManyRequests")
         if path.startswith("/api/v1/nodes/"):
             return http_json(self.nodes[name]) if name in self.nodes else _refusal(404, "NotFound")
         if path.endswith("/pods"):

@@ -23,7 +23,7 @@ class Health:
     def __init__(self, patience: float = STALLED_SECONDS) -> None:
         self._last_beat = time.monotonic()
         self._patience = patience
-        self.not_ready: Callable[[], str | None] = lambda: "the controller is starting"
+        self.not_ready: Callable[[], str | None] = lambda: "it is starting"
 
     def beat(self) -> None:
         """The event loop turns."""
@@ -32,7 +32,7 @@ class Health:
     def ill(self) -> str | None:
         """About this process alone: a broken API server is not mended by killing us."""
         still = time.monotonic() - self._last_beat
-        return f"the event loop has not turned for {still:.0f} s" if still > self._patience else None
+        return f"the loop has not turned for {still:.0f} s" if still > self._patience else None
 
 
 class Server:

@@ -381,7 +381,7 @@ def test_the_schema_of_the_checks_is_that_of_their_settings(name: str) -> None:
     schema, default = own_schema()[f"worker.{name}"], checks.default(name)
     number = "number" if name.endswith("Seconds") else "integer"
     kind = {bool: "boolean", str: "string", list: "array"}.get(type(default), number)
-    assert schema["type"] == kind
+    assert schema["type"] == ([kind, "null"] if default is None else kind)
     assert schema["description"] == checks.ABOUT[name]
     if kind == "number":
         assert (schema["exclusiveMinimum"], schema["maximum"]) == (0, 3600)

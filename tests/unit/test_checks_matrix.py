@@ -53,7 +53,8 @@ def test_pods_on_other_nodes_are_reached(fake: FakeApi, port: int) -> None:
 
 def test_the_list_is_short_and_of_pods_that_serve(fake: FakeApi, port: int) -> None:
     run(fake, port, a_pod(1), sample=3)
-    assert fake.asked[0][0] == f"{PODS}?labelSelector=app%3Dkube-node-ready%2Ccomponent%21%3Dworker&limit=12"
+    selectors = "fieldSelector=status.phase%3DRunning&labelSelector=app%3Dkube-node-ready%2Ccomponent%21%3Dworker"
+    assert fake.asked[0][0] == f"{PODS}?{selectors}&limit=12"
 
 
 def test_no_more_than_the_sample_are_tried(fake: FakeApi, port: int) -> None:

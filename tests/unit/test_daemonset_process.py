@@ -131,6 +131,21 @@ class TestLife:
             assert agent.process.wait(10) == 0
         assert cluster.writes[1:] == ["strategic-merge-patchnode-1/status", "event Verified"]
 
+    def test_it_ends_even_if_something_hangs_for_good(self) -> None:
+        """As the first process of a container, which no alarm would end."""
+        program = (
+            "import signal, sys, time; from kube_node_ready.daemonset import process; process._LAST_SECONDS = 0.2\n"
+            "with process._stopped_by_signals(lambda: time.sleep(600)):\n"
+            "    print('up', flush=True); signal.pause()"
+        )
+        argv = ["unshare", "--user", "--map-root-user", "--pid", "--fork", sys.executable, "-c", program]
+        with subprocess.Popen(argv, env=BARE, stdout=subprocess.PIPE, text=True) as started:
+            assert started.stdout
+            assert started.stdout.readline() == "up\n"
+            (child,) = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
+            os.kill(int(child), signal.SIGTERM)
+            assert started.wait(20) == process.EXIT_UNEXPECTED
+
     def test_it_ends_in_the_middle_of_a_round_and_records_nothing(self, cluster: FakeCluster, tmp_path: Path) -> None:
         cluster.join(NAME, [GATE], {})
         with socket.create_server((LOOPBACK, 0)) as silent:

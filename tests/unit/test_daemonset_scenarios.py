@@ -8,7 +8,7 @@ import pytest
 
 from kube_node_ready import log
 from tests import daemonset_scenarios
-from tests.daemonset_scenarios import CONTINUOUS, GATE, ONCE, Scenario, is_released
+from tests.daemonset_scenarios import CONTINUOUS, GATE, ONCE, Scenario, is_gated, is_released
 from tests.daemonset_world import Simulated, simulated
 
 
@@ -69,9 +69,37 @@ def test_in_the_continuous_pattern_a_round_comes_every_interval(world: Simulated
     world.start(*CONTINUOUS, "--check-interval=60s")
     world.until("released", lambda: is_released(world))
     world.stays(lambda: is_released(world))
-    first = world.metric("node_check_completion_timestamp")
-    world.until("another round", lambda: world.metric("node_check_completion_timestamp") > first)
-    assert world.metric("node_check_completion_timestamp") - first == pytest.approx(60, abs=1)
+    times = [world.metric("node_check_completion_timestamp")]
+    for _ in range(3):
+        world.until("another round", lambda: world.metric("node_check_completion_timestamp") > times[-1])
+        times.append(world.metric("node_check_completion_timestamp"))
+    first, *waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert 29 < first < 91, "until the node's own turn"
+    assert waits == pytest.approx([60, 60], abs=1)
+
+
+def test_what_was_proved_of_one_node_does_not_open_another_of_the_same_name(world: Simulated) -> None:
+    """It is deleted, and registers again, between the checks and the release."""
+    world.join(GATE, labels={})
+    world.start(*ONCE)
+    world.cluster.before_patch.append(lambda: world.join(GATE, labels={}))
+    uid = world.node().uid
+    world.until("there is another one", lambda: world.node().uid != uid)
+    world.break_network()
+    world.stays(lambda: is_gated(world))
+    world.heal_network()
+    world.until("released", lambda: is_released(world))
+
+
+def test_a_server_that_asks_for_patience_gets_no_checks_meanwhile(world: Simulated) -> None:
+    world.join(GATE, labels={})
+    world.cluster.is_busy = True
+    world.start(*ONCE)
+    for _ in range(4):
+        world.step()
+    assert not [path for path, *_ in world.cluster.asked if path.startswith("/openapi")]
+    world.cluster.is_busy = False
+    world.until("released", lambda: is_released(world))
 
 
 def test_a_node_object_that_is_missing_is_waited_for(world: Simulated) -> None:

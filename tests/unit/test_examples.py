@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kube_node_ready.checks import settings, sources
+from kube_node_ready.checks import plan, settings, sources
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTS = {"controller": EXAMPLES / "run-controller-local.sh", "worker": EXAMPLES / "run-worker-local.sh"}
@@ -56,7 +56,7 @@ def test_the_workers_configuration_says_every_key_with_its_default() -> None:
     without_effect = {"maxRetries", "retryBackoff", "initialCheckTimeoutSeconds"}
     assert found.keys() == settings.NAMES - without_effect
     environ = {sources.FILE_VARIABLE: str(EXAMPLES / "worker-config.yaml")}
-    assert sources.read(environ) == settings.Settings()
+    assert sources.read(environ) == settings.Settings()._replace(connectivity_port=plan.HEALTH_PORT)
     assert found["logging"].keys() == {"level", "format"}
 
 

@@ -60,7 +60,7 @@ def _connect(peers: list[Peer], port: int, deadline: Deadline) -> dict[Peer, str
     def reach(peer: Peer) -> None:
         try:
             wire.connect(peer.address, port, deadline).close()
-        except (UnreachableError, TimeoutError) as why:
+        except (UnreachableError, OSError) as why:
             failures[peer] = str(why) or f"no TCP connection within {deadline}"
 
     threads = [threading.Thread(target=reach, args=(peer,), daemon=True) for peer in peers]
@@ -85,7 +85,8 @@ def _of_those_still_there(
 def _ready(api: Access, wanted: Wanted, deadline: Deadline) -> dict[str, Peer]:
     """By node, one for each."""
     namespace = wanted.here.namespace
-    path = f"{api.path}/api/v1/namespaces/{namespace}/pods?labelSelector={quote(wanted.selector)}"
+    selectors = f"fieldSelector=status.phase%3DRunning&labelSelector={quote(wanted.selector)}"
+    path = f"{api.path}/api/v1/namespaces/{namespace}/pods?{selectors}"
     try:
         with api.converse(deadline) as conversation:
             answer = conversation.get(f"{path}&limit={_LISTED_FOR_EACH * wanted.sample}", deadline)

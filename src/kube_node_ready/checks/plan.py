@@ -11,6 +11,8 @@ from kube_node_ready.checks.services import Lookup
 from kube_node_ready.checks.settings import Settings
 
 _OUTSIDE = "pods can be reached from inside the cluster only"
+HEALTH_PORT = 8081
+"""Where a controller answers, unless it is told otherwise."""
 _PEERS = "pods on other nodes"
 
 
@@ -109,7 +111,7 @@ def _matrix(settings: Settings, access: Access, here: Here) -> Job:
     from kube_node_ready.checks import matrix  # noqa: PLC0415  most nodes are not asked for it
 
     wanted = matrix.Wanted(
-        here, settings.connectivity_selector, settings.connectivity_port, settings.connectivity_sample
+        here, settings.connectivity_selector, settings.connectivity_port or HEALTH_PORT, settings.connectivity_sample
     )
     return Job("matrix", _PEERS, partial(matrix.reaches_other_nodes, access, wanted))
 

@@ -62,7 +62,8 @@ class Settings(Record):
     connectivity_matrix: bool = False
     connectivity_selector: str = "app=kube-node-ready,component!=worker"
     connectivity_sample: int = 5
-    connectivity_port: int = 8081
+    connectivity_port: int | None = None
+    """Of whoever asks for the matrix, if not given: each mode knows where its own pods listen."""
 
     @property
     def cluster_name(self) -> str:

@@ -13,11 +13,12 @@ from kube_node_ready.daemonset.node import OwnNode
 from kube_node_ready.daemonset.rounds import Rounds
 from kube_node_ready.kube.errors import KubeError, LostRace, Throttled
 from kube_node_ready.log import log
-from kube_node_ready.verify.model import Announce, CloseGate, Phase, Release, WriteRecord
+from kube_node_ready.verify.model import Announce, CloseGate, Node, Phase, Release, WriteRecord
 
 _PAUSE_SECONDS = (1.0, 30.0)
 _RACE_SECONDS = (0.05, 5.0)
 _MOST_DOUBLINGS = 10
+_MANY_RACES = 5
 _LAST_STEPS = 4
 
 
@@ -33,6 +34,7 @@ class Agent:
         self._trouble = ""
         self._mishaps = 0
         self._is_verified: bool | None = None
+        self._uid = ""
 
     def not_ready(self) -> str | None:
         """Ready is whose node is well: other nodes try to reach only those, and an update that breaks nodes stops."""
@@ -63,14 +65,25 @@ class Agent:
         """Look, decide, act, once. Returns in how many seconds to look again."""
         try:
             seen = self._node.look()
+        except Throttled as why:  # checks would ask a server that just asked us not to
+            self._complain(why)
+            return max(why.retry_after, self._pause(*_PAUSE_SECONDS))
         except (KubeError, NoAccessError) as why:
             self._complain(why)
             return self._carry_out(blindly(self._clock.now(), self._memory, self._rules))
+        self._recall(seen.node)
         self._show(seen)
         wait = self._carry_out(decide(seen, self._memory, self._rules))
         if not self._mishaps:
             self._trouble = ""
         return wait
+
+    def _recall(self, node: Node) -> None:
+        """What is remembered is about one Node, not about a new one of the same name; a streak, about a verified one."""
+        if node.uid != self._uid:
+            self._memory, self._uid = Memory(), node.uid
+        elif not node.labelled:
+            self._memory = self._memory.without_streak()
 
     def _has_news(self) -> bool:
         """Whether a node passed, and not everyone was told. It is the label we set that ends this pod, so the end comes
@@ -84,8 +97,11 @@ class Agent:
         try:
             for effect in step.effects:
                 self._do(effect, step)
-        except LostRace:  # someone else changed the Node: look again, decide again
-            return self._pause(*_RACE_SECONDS)
+        except LostRace as why:  # someone else changed the Node: look again, decide again
+            pause = self._pause(*_RACE_SECONDS)
+            if self._mishaps >= _MANY_RACES:  # or someone refuses the patch for good
+                self._complain(why)
+            return pause
         except (KubeError, NoAccessError) as why:
             self._complain(why)
             least = why.retry_after if isinstance(why, Throttled) else 0

@@ -1,5 +1,11 @@
-"""Requests to the API server, one at a time and each bounded in time: bytes in, bytes out, the controller's errors."""
+"""Requests to the API server, one at a time and each bounded in time: bytes in, bytes out, the controller's errors.
 
+Each is made in a thread of its own: where the API server has a name, libc may take minutes to resolve it on a node
+whose DNS is broken, and nothing can hurry it.
+"""
+
+import queue
+import threading
 from collections.abc import Callable
 
 from kube_node_ready import __version__
@@ -14,6 +20,8 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 CALL_SECONDS = 8.0
+_TO_SAY_WHY = 0.5
+"""What ends by its own deadline knows better what it was waiting for."""
 _AGENT = f"kube-node-ready/{__version__}"
 _LOWEST_REFUSAL = 300
 
@@ -36,7 +44,7 @@ class Api:
     def _ask(self, method: str, path: str, body: bytes = b"", kind: str = JSON) -> bytes:
         call = f"{method} {path}"
         try:
-            answer = self._answer(method, path, body, kind)
+            answer = _in_time(lambda: self._answer(method, path, body, kind))
         except (CheckFailedError, TimeoutError) as why:
             raise Unreachable(0, "Unreachable", str(why) or f"no answer within {CALL_SECONDS:g} s", call) from why
         if answer.status >= _LOWEST_REFUSAL:
@@ -51,3 +59,22 @@ class Api:
             if method == "GET":
                 return conversation.get(access.path + path, deadline)
             return conversation.send(f"{method} {access.path}{path}", body, kind, deadline)
+
+
+def _in_time(ask: Callable[[], Answer]) -> Answer:
+    done: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            done.put(ask())
+        except Exception as why:  # noqa: BLE001  raised again where it is waited for
+            done.put(why)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        answer = done.get(timeout=CALL_SECONDS + _TO_SAY_WHY)
+    except queue.Empty:
+        raise TimeoutError from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

@@ -10,12 +10,15 @@ of retries, exhaustion, Karpenter, labels taken off and gates that come back hol
 """
 
 from datetime import datetime, timedelta
+from typing import assert_never
 
 from msgspec.structs import replace
 
 from kube_node_ready.daemonset.model import Effect, Forget, Memory, Round, Rules, RunChecks, Seen, Step
 from kube_node_ready.verify import decide as verification
+from kube_node_ready.verify import turns
 from kube_node_ready.verify.model import (
+    Adopt,
     Announce,
     Cause,
     CloseGate,
@@ -27,6 +30,7 @@ from kube_node_ready.verify.model import (
     Policy,
     Record,
     Release,
+    RemoveNode,
     Snapshot,
     StartWorker,
     State,
@@ -56,7 +60,8 @@ def decide(seen: Seen, memory: Memory, rules: Rules) -> Step:
         return Step(decision.phase, decision.reason, effects, _after(effects, memory, rules), policy)
     if _is_untold(seen):
         effects = (WriteRecord(seen.node, seen.node.record, seen.version),)
-        return Step(decision.phase, "the condition does not show what is on record", effects, rules.look, policy)
+        untold = "the condition does not show what is on record"
+        return Step(decision.phase, untold, effects, _patience(decision, rules), policy)
     if rules.continuous and _is_open(seen.node, rules):
         return _watch_over(seen, memory, rules, decision.reason)
     return Step(decision.phase, decision.reason, (), _patience(decision, rules), policy)
@@ -74,8 +79,7 @@ def blindly(now: datetime, memory: Memory, rules: Rules) -> Step:
 
 
 def _must_close(seen: Seen, memory: Memory, rules: Rules) -> bool:
-    is_closed = not seen.node.labelled and rules.policy.gated(seen.node)
-    return memory.streak >= rules.threshold and not is_closed and seen.node.registered and not seen.node.deleting
+    return memory.streak >= rules.threshold and seen.node.labelled and seen.node.registered and not seen.node.deleting
 
 
 def _close(seen: Seen, memory: Memory, rules: Rules) -> Step:
@@ -83,22 +87,22 @@ def _close(seen: Seen, memory: Memory, rules: Rules) -> Step:
     assert memory.last
     record = node.record
     if record.outcome is not Outcome.FAILED:
-        record = _failures(seen, memory.last, memory.streak)
+        record = _failures(seen, memory.last)
     why = f"failed {memory.streak} times in a row, so the gate is closed again: {record.reason}"
     news = Announce(node, "GateRestored", why, record.attempt, warning=True)
-    return Step(Phase.VERIFYING, why, (CloseGate(node, record, seen.version), news), _NONE, rules.policy)
+    return Step(Phase.VERIFYING, why, (news, CloseGate(node, record, seen.version)), _NONE, rules.policy)
 
 
-def _failures(seen: Seen, last: Round, streak: int) -> Record:
-    """Rounds that failed, on record as the attempts they would have been."""
+def _failures(seen: Seen, last: Round) -> Record:
+    """The last round, on record as the attempt it would have been. Quick retries follow, as after any first failure."""
     return Record(
-        seen.node.record.attempt + streak,
-        failures=streak,
+        seen.node.record.attempt + 1,
+        failures=1,
         outcome=Outcome.FAILED,
         at=seen.now,
         since=seen.now,
         cause=Cause.CHECKS,
-        blamed=streak,
+        blamed=1,
         reason=last.report.reason,
         seconds=_seconds(last),
         checks=last.report.by_check,
@@ -164,9 +168,12 @@ def _own_effect(effect: ControllersEffect) -> Effect | None:
             return None  # an attempt of ours takes seconds, and its outcome is told
         case Release() | WriteRecord() | Announce():
             return effect
+        case Adopt():
+            return None  # whatever is unlabelled here is to be verified, note or no note
+        case RemoveNode() | CloseGate():
+            raise AssertionError(f"{effect} is the controller's alone")
         case _:
-            # A label of someone else's needs no note on the Node: whatever is unlabelled here is to be verified.
-            return None
+            assert_never(effect)
 
 
 def _after(effects: tuple[Effect, ...], memory: Memory, rules: Rules) -> timedelta:
@@ -191,10 +198,18 @@ def _is_doubtful(node: Node, memory: Memory, rules: Rules) -> bool:
 
 
 def _watch_over(seen: Seen, memory: Memory, rules: Rules, reason: str) -> Step:
-    left = rules.interval - _since(memory.last, seen.now)
+    left = _until_next_round(seen, memory.last, rules.interval)
     if left <= _NONE:
         return Step(Phase.VERIFIED, reason, (RunChecks(),), _NONE, rules.policy)
     return Step(Phase.VERIFIED, reason, (), min(left, rules.look), rules.policy)
+
+
+def _until_next_round(seen: Seen, last: Round | None, interval: timedelta) -> timedelta:
+    """Not all nodes at the same moment, though their pods start together."""
+    if _since(last, seen.now) >= interval * 1.5:
+        return _NONE
+    assert last
+    return turns.next_turn(seen.node.uid, interval, last.begun + interval / 2) - seen.now
 
 
 def _patience(decision: Decision, rules: Rules) -> timedelta:

@@ -1,10 +1,12 @@
 """Every series of DaemonSet mode, there from the start."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics
 
 from kube_node_ready import __built__, __commit__, __version__
 from kube_node_ready.checks.model import CHECKS
 from kube_node_ready.daemonset.model import Round
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for every counter, of no use to anybody
 
 
 class Metrics:
@@ -23,7 +25,7 @@ class Metrics:
         build = Gauge(
             "kube_node_ready_build_info", "Always 1", ["version", "commit_hash", "build_date"], registry=self.registry
         )
-        build.labels(__version__, __commit__, __built__).set(1)
+        build.labels(__version__, __commit__ or "from source", __built__).set(1)
 
     def checked(self, done: Round, streak: int) -> None:
         self.completed.set(done.ended.timestamp())

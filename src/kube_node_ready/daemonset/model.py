@@ -64,14 +64,19 @@ class Memory(Struct, frozen=True):
     attempt: Round | None = None
     """The last round that decides an attempt, until all that follows from it is written."""
     streak: int = 0
-    """Rounds in a row that failed while the Node could be read."""
+    """Rounds in a row that failed while they watched over a verified node that could be read. Attempts do not count:
+    they follow one another within seconds, and what is over by then closes no gate.
+    """
     blind: int = 0
     """Rounds in a row before which it could not."""
 
     def after(self, done: Round) -> "Memory":
         attempt = done if done.attempt else self.attempt
-        streak = 0 if done.passed else self.streak + done.sighted
+        streak = 0 if done.passed else self.streak + (done.sighted and not done.attempt)
         return Memory(done, attempt, streak, 0 if done.sighted else self.blind + 1)
+
+    def without_streak(self) -> "Memory":
+        return Memory(self.last, self.attempt, 0, self.blind)
 
     def without_attempt(self) -> "Memory":
         return Memory(self.last, None, self.streak, self.blind)

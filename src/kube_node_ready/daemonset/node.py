@@ -1,7 +1,7 @@
 """Our own Node: read, and written. What is there already is success."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import assert_never
 
 import msgspec
@@ -18,6 +18,8 @@ COMPONENT = "kube-node-ready"
 _FORBIDDEN = 403
 _encode = msgspec.json.encode
 
+_UNTIL_ASKED_AGAIN = timedelta(minutes=10)
+"""Whoever may not write conditions may be allowed to later; a pod can live for months."""
 Write = Release | WriteRecord | CloseGate | Announce
 
 
@@ -41,7 +43,7 @@ class OwnNode:
         self._rules = rules
         self._instance = instance
         self._now = now
-        self._may_write_conditions = True
+        self._refused_at: datetime | None = None
 
     def look(self) -> Seen:
         answer = self._api.get(self._path)
@@ -55,7 +57,7 @@ class OwnNode:
             now=self._now(),
             node=nodes.read_node(wire, self._rules.policy),
             version=wire.metadata.resource_version,
-            condition=shown if self._may_write_conditions else None,
+            condition=shown if self._may_write_conditions() else None,
         )
 
     def write(self, effect: Write, policy: Policy) -> None:
@@ -73,13 +75,13 @@ class OwnNode:
                 assert_never(effect)
 
     def _write_record(self, effect: WriteRecord, policy: Policy) -> None:
-        if self._may_write_conditions:
+        if self._may_write_conditions():
             try:
                 self._write_status(effect, policy)
             except Refused as why:
                 if why.status != _FORBIDDEN:
                     raise
-                self._may_write_conditions = False
+                self._refused_at = self._now()
                 log("There will be no condition on the Node", level="warn", node=effect.node.name, trouble=str(why))
             else:
                 return
@@ -87,6 +89,9 @@ class OwnNode:
         if effect.record.outcome is not Outcome.PASSED:
             body = _encode(patches.adoption(effect.node, effect.record, effect.version))
             self._api.patch(self._path, body, MERGE_PATCH)
+
+    def _may_write_conditions(self) -> bool:
+        return self._refused_at is None or self._now() - self._refused_at > _UNTIL_ASKED_AGAIN
 
     def _write_status(self, effect: WriteRecord, policy: Policy) -> None:
         body = _encode(patches.status(effect.node, effect.record, policy, effect.version))

@@ -1,7 +1,7 @@
 """The process of DaemonSet mode: from the command line to its end.
 
 On SIGTERM the checks that run are given up, what was decided is told, and that is all. Whatever may hang then is ended
-by an alarm, before the kubelet would have to.
+before the kubelet would have to.
 """
 
 import math
@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import NoReturn
@@ -141,17 +142,42 @@ def _served(settings: Settings, health: Health, metrics: Metrics) -> Iterator[No
 @contextmanager
 def _stopped_by_signals(*stops: Callable[[], None]) -> Iterator[None]:
     def stop(*_: object) -> None:
-        signal.alarm(_LAST_SECONDS)
         for each in stops:
             each()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield
+        with _ended_at_last():
+            yield
     finally:
-        signal.alarm(0)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _ended_at_last() -> Iterator[None]:
+    """Some time after a signal, whatever else happens.
+
+    By a thread that the arrival of the signal itself wakes: Python's handlers wait for as long as the main thread is in
+    a call of libc's, and an alarm does nothing to the first process of a container.
+    """
+    bell, ringer = socket.socketpair()
+    ringer.settimeout(0)
+    is_over = threading.Event()
+
+    def wait() -> None:
+        with bell:
+            if bell.recv(1) and not is_over.wait(_LAST_SECONDS):
+                os._exit(EXIT_UNEXPECTED)
+
+    threading.Thread(target=wait, daemon=True).start()
+    before = signal.set_wakeup_fd(ringer.fileno())
+    try:
+        yield
+    finally:
+        is_over.set()
+        signal.set_wakeup_fd(before)
+        ringer.close()
 
 
 def _listed(why: SettingsError) -> str:

@@ -22,6 +22,7 @@ from kube_node_ready.verify.model import Gate
 
 DRY_RUN_NODE = "dry-run-node"
 _CHECK_SECONDS = 3
+_SHORTEST_INTERVAL = 1
 _SLOW_RETRY = timedelta(minutes=5)
 _LOOK = timedelta(seconds=10)
 _LOOK_WHILE_WATCHING = timedelta(seconds=60)
@@ -100,7 +101,8 @@ def _written(environ: Mapping[str, str], mistakes: list[str]) -> reading.Setting
 def _settled(settings: Settings) -> Settings:
     """With nothing left to be looked up elsewhere."""
     name = settings.node_name or (DRY_RUN_NODE if settings.dry_run else "")
-    return replace(settings, node_name=name, checks=settings.checks._replace(connectivity_port=settings.metrics_port))
+    port = settings.checks.connectivity_port or settings.metrics_port
+    return replace(settings, node_name=name, checks=settings.checks._replace(connectivity_port=port))
 
 
 def _combinations(settings: Settings) -> Iterator[str]:
@@ -112,7 +114,12 @@ def _combinations(settings: Settings) -> Iterator[str]:
             f"--check-timeout (CHECK_TIMEOUT) is {checks.check_timeout_seconds:g} s, and must not be more than "
             f"--initial-timeout (INITIAL_TIMEOUT), {checks.timeout_seconds:g} s"
         )
-    if checks.connectivity_matrix and not settings.metrics_port:
+    if settings.check_interval < _SHORTEST_INTERVAL:
+        yield (
+            f"--check-interval (CHECK_INTERVAL) is {settings.check_interval:g} s, and must be at least "
+            f"{_SHORTEST_INTERVAL} s: every check asks the API server and DNS, on every node"
+        )
+    if checks.connectivity_matrix and not checks.connectivity_port:
         yield "--metrics-port (METRICS_PORT) is 0, and must be the port that other nodes connect to, such as 8080"
 
 

@@ -23,7 +23,7 @@ def done(effect: Effect, step: Step) -> None:
         label = f"{step.policy.label}={step.policy.label_value}"
         log("Node verified", node=effect.node.name, label=label, reason=step.reason)
     elif isinstance(effect, CloseGate):
-        log("Gate closed again", level="error", node=effect.node.name, reason=step.reason)
+        log("Gate closed again", level="warn", node=effect.node.name, reason=step.reason)
 
 
 def checked(node: str, ended: Round, memory: Memory, rules: Rules) -> None:
