@@ -6,6 +6,7 @@ their output is looked through for.
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,6 +28,11 @@ PATIENCE = 120
 TOLERATES_ALL = [{"operator": "Exists"}]
 USUAL = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
 """What cluster DNS of most distributions tolerates, the taints of control planes aside."""
+
+
+def with_our_image(command: str) -> str:
+    assert "registry.example/team/kube-node-ready" in command
+    return command.replace("registry.example/team/kube-node-ready", release_image.REPOSITORY)
 
 
 class Cluster:
@@ -58,9 +64,7 @@ class Cluster:
         return done.stdout
 
     def install(self, command: str, *values: str) -> None:
-        assert "registry.example/team/kube-node-ready" in command
-        command = command.replace("registry.example/team/kube-node-ready", release_image.REPOSITORY)
-        said = self.run(" ".join([command, *(f"--set {value}" for value in values)]))
+        said = self.run(" ".join([with_our_image(command), *(f"--set {value}" for value in values)]))
         assert "STATUS: deployed" in said, said
 
     def upgrade(self, *values: str) -> None:
@@ -140,6 +144,15 @@ def cluster(bare: Cluster) -> Cluster:
     return bare
 
 
+def test_it_is_seen_to_work_in_a_minute(cluster: Cluster) -> None:
+    rollout, taint, wait, describe = readme.section("See it work, in a minute", of="Install").commands
+    cluster.plane.kubectl("label", "node", SOUND, "node-ready/verified-")
+    assert "successfully rolled out" in cluster.run(rollout)
+    assert "tainted" in cluster.run(taint, SOUND)
+    assert "condition met" in cluster.run(wait, SOUND)
+    cluster.until_said(describe, ("NodeVerified", "Verified", "Taints:             <none>"), SOUND)
+
+
 ASKED: set[str] = set()
 
 
@@ -152,7 +165,8 @@ def asks(title: str) -> pytest.MarkDecorator:
 @asks("Which nodes are gated, and why?")
 def test_which_nodes_are_gated_and_why(cluster: Cluster, about: readme.Section) -> None:
     (command,) = about.commands
-    said = cluster.until_said(command, (*about.told("WHY", "attempt"), BROKEN, "dns: "))
+    said = cluster.until_said(command, (*about.told("TAINTS", "WHY", "attempt"), BROKEN, "dns: "))
+    assert about.told(GATE.key)[0] in said
     assert SOUND not in said
 
 
@@ -166,11 +180,16 @@ def test_what_happened_to_one_node(cluster: Cluster, about: readme.Section) -> N
 
 @asks("What did the worker see?")
 def test_what_the_worker_saw(cluster: Cluster, about: readme.Section) -> None:
-    (command,) = about.commands
+    command, check = about.commands
     said = cluster.until_said(command, (*about.told("DNS check failed"), "Checks failed"), BROKEN)
     (failed,) = (json.loads(line) for line in said.splitlines() if "DNS check failed" in line)
     assert failed.keys() >= {"domain", "error", "duration"}
     cluster.until_said(command, ("No resources found",), SOUND)
+    assert release_image.NAME in with_our_image(check), "the version that is built"
+    said = cluster.until_said(with_our_image(check), ("CHECK", "/openapi/v2"), SOUND)
+    assert re.search(r"^\d+ passed\s*$", said, re.MULTILINE), said
+    said = cluster.until_said(with_our_image(check), ("CHECK", "/openapi/v2"), BROKEN)
+    assert re.search(r"^dns +kubernetes\.default\.svc\.cluster\.local +failed", said, re.MULTILINE), said
 
 
 @asks("Is the controller at work, and which replica leads?")
@@ -293,7 +312,7 @@ def test_what_is_uninstalled_leaves_nothing_but_notes_on_nodes(cluster: Cluster)
 def test_in_daemonset_mode(bare: Cluster, cluster: Cluster, about: readme.Section) -> None:
     """After the controller was uninstalled: one of the two at a time."""
     assert not _ours(cluster)
-    daemonset, pods, logs = about.commands
+    daemonset, pods, logs, check = about.commands
     cluster.gate(SOUND)
     cluster.gate(BROKEN)
     bare.install(readme.section("Install").commands[1], "config.checkTimeout=3s")
@@ -306,6 +325,7 @@ def test_in_daemonset_mode(bare: Cluster, cluster: Cluster, about: readme.Sectio
     bare.until("one node lacks the label", lambda: desired() == "1")
     bare.until_said(pods, (BROKEN, "Running"))
     bare.until_said(logs, ("DNS check failed", "Verification failed"))
+    bare.until_said(check, ("CHECK", "/openapi/v2", " passed, ", " failed"))
     bare.plane.nodes[BROKEN].heal()
     bare.until("the other one is verified", lambda: bare.labelled(BROKEN) and not bare.gated(BROKEN))
     bare.until("and its pod leaves", lambda: not _ours(bare))

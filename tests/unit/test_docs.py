@@ -37,9 +37,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("name", HAND_WRITTEN)
 def test_lines_fit(name: str) -> None:
-    """Rows of tables cannot be broken."""
+    """Rows of tables cannot be broken, nor can a single word."""
     lines = (ROOT / name).read_text().splitlines()
-    assert [line for line in lines if len(line) > LONGEST and not line.startswith("|")] == []
+    too_long = [line for line in lines if len(line) > LONGEST and " " in line.strip()]
+    assert [line for line in too_long if not line.startswith("|")] == []
 
 
 def test_the_readme_names_every_reason_of_an_event_that_troubles() -> None:

@@ -38,7 +38,10 @@ class Part(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 
 class Image(Part, frozen=True):
-    repository: Annotated[Repository, about("The image of the worker.")] = "ghcr.io/imunhatep/kube-node-ready"
+    repository: Annotated[
+        Repository,
+        about("The image of the worker. The chart names its own; elsewhere name yours, as this is the Go version's."),
+    ] = "ghcr.io/imunhatep/kube-node-ready"
     tag: Annotated[Tag, about("Its tag; a digest takes its place.")] = "latest"
     digest: Annotated[Digest, about("Its digest, which nobody can move to another image.")] = ""
     pull_policy: Annotated[PullPolicy, about("When the node pulls it.")] = "IfNotPresent"
