@@ -79,7 +79,7 @@ class Agent:
         return wait
 
     def _recall(self, node: Node) -> None:
-        """What is remembered is about one Node, not about a new one of the same name; a streak, about a verified one."""
+        """What is remembered is about one Node, not a new one of the same name; a streak is about a verified one."""
         if node.uid != self._uid:
             self._memory, self._uid = Memory(), node.uid
         elif not node.labelled:
