@@ -913,7 +913,7 @@ VARIABLES = {
     "LOG_FORMAT": "json",
     "DRY_RUN": "false",
 }
-UNVERIFIED = {"key": "node-ready/verified", "operator": "DoesNotExist"}
+UNVERIFIED = {"key": "node-ready/verified", "operator": "NotIn", "values": ["true"]}
 
 
 def test_the_daemonset_has_the_names_that_its_settings_always_had() -> None:
@@ -958,7 +958,7 @@ def test_it_does_so_whatever_else_its_affinity_asks_for() -> None:
     node = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     made = render({**ONCE, "config": {"verifiedLabel": "x/y"}, "daemonset": {"affinity": {"nodeAffinity": node}}})
     found = made.pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    unverified = {"key": "x/y", "operator": "DoesNotExist"}
+    unverified = {"key": "x/y", "operator": "NotIn", "values": ["true"]}
     assert found == {"nodeSelectorTerms": [{"matchExpressions": [pool, unverified]} for pool in pools]}
 
 

@@ -6,7 +6,7 @@ and comes back when somebody takes the label off. Terms are alternatives, so eac
 {{- $affinity := deepCopy .Values.daemonset.affinity -}}
 {{- if eq .Values.daemonset.mode "once" -}}
 {{- $config := include "kube-node-ready.daemonset.config" . | fromYaml -}}
-{{- $unverified := dict "key" $config.verifiedLabel "operator" "DoesNotExist" -}}
+{{- $unverified := dict "key" $config.verifiedLabel "operator" "NotIn" "values" (list $config.verifiedLabelValue) -}}
 {{- $node := $affinity.nodeAffinity | default dict -}}
 {{- $required := $node.requiredDuringSchedulingIgnoredDuringExecution | default dict -}}
 {{- $terms := list -}}
