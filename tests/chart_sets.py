@@ -43,6 +43,15 @@ _MONITOR: Values = {
     "relabelings": [{"action": "labeldrop", "regex": "a"}],
     "metricRelabelings": [{"action": "labeldrop", "regex": "b"}],
 }
+_RULE: Values = {"enabled": True, "additionalRules": [{"alert": "Mine", "expr": "vector(1)"}]}
+_DASHBOARD: Values = {"enabled": True, "namespace": "monitoring"}
+_LINUX: Values = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]},
+        ]
+    }
+}
 SETS: Mapping[str, Values] = {
     "defaults": {},
     "all of the controller": {
@@ -54,8 +63,8 @@ SETS: Mapping[str, Values] = {
             "podDisruptionBudget": {"maxUnavailable": "50%"},
             "metrics": {
                 "serviceMonitor": {**_MONITOR, "targetLabels": ["team"]},
-                "prometheusRule": {"enabled": True, "additionalRules": [{"alert": "Mine", "expr": "vector(1)"}]},
-                "grafanaDashboard": {"enabled": True, "namespace": "monitoring"},
+                "prometheusRule": _RULE,
+                "grafanaDashboard": _DASHBOARD,
             },
             "config": {
                 "worker": {"namespace": "workers", "configMapName": "mine", "podLabels": {"m": "n"}},
@@ -79,7 +88,17 @@ SETS: Mapping[str, Values] = {
         **_EVERYWHERE,
         "deploymentMode": "daemonset",
         "config": {"enableConnectivityMatrix": True, "taintEffect": "NoExecute"},
-        "daemonset": {**_PODS, "mode": "continuous", "metrics": {"podMonitor": _MONITOR}},
+        "daemonset": {
+            **_PODS,
+            "mode": "continuous",
+            "nodeAffinity": _LINUX,
+            "metrics": {"podMonitor": _MONITOR, "prometheusRule": _RULE, "grafanaDashboard": _DASHBOARD},
+        },
+    },
+    "the daemonset that leaves, with alerts": {
+        "deploymentMode": "daemonset",
+        "worker": {"config": {"connectivityMatrix": True}},
+        "daemonset": {"nodeAffinity": _LINUX, "metrics": {"prometheusRule": _RULE}},
     },
     "little of the daemonset": {
         "deploymentMode": "daemonset",

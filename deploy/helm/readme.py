@@ -43,6 +43,9 @@ A mistake in the values is refused before anything is changed, with its place:
     - at '/controller/config/reconciliation': additional properties 'maxRetrys' not allowed
     - at '/controller/config/logging/level': value must be one of 'debug', 'error', 'info', 'warn'
 
+What is wrong only together with another value may be found by the program when it starts: it ends with exit code 2, its
+log has every mistake, and pods with the old settings go on working.
+
 ## Upgrade
 
     helm upgrade kube-node-ready ./deploy/helm/kube-node-ready --namespace kube-system --reset-then-reuse-values
@@ -72,8 +75,9 @@ the ledger of removals.
 - In `controller` mode: a Deployment, its ConfigMap and a Service for metrics; ServiceAccounts for controller and
   workers; a ClusterRole for nodes, and Roles for everything else; with several replicas a PodDisruptionBudget.
 - In `daemonset` mode: a DaemonSet and a ConfigMap with its environment; a ServiceAccount, a ClusterRole and Roles; a
-  ValidatingAdmissionPolicy that holds each pod to its own Node.
-- If wanted: ServiceMonitor or PodMonitor, PrometheusRule, a dashboard, NetworkPolicies.
+  ValidatingAdmissionPolicy that holds each pod to its own Node (Kubernetes 1.30 and later; with `helm template`, which
+  does not ask the cluster, set `admissionPolicy.enabled=true`).
+- If wanted: ServiceMonitor or PodMonitor, PrometheusRule, a dashboard, NetworkPolicies; in either mode.
 
 [docs/security.md][security] has every right of every ServiceAccount, and why it is needed. There should be one
 release in a namespace: controllers tell worker pods by their labels there.

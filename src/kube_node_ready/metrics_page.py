@@ -5,19 +5,29 @@ from types import MappingProxyType
 
 from prometheus_client import Metric
 
+from kube_node_ready.daemonset import reference
 from kube_node_ready.metrics import Metrics
 from kube_node_ready.verify.model import Gate, Node, Outcome, Phase, Policy, Record, RemovalPolicy
 
 _HEAD = """\
-# Metrics of the controller
+# Metrics
 
 <!-- Written by `python -m kube_node_ready.metrics_page > docs/metrics.md`; change the code, not this page. -->
+
+## Of the controller
 
 At `:8080/metrics`. Every series whose labels are known beforehand is there from the start, as 0. Series of single nodes
 go when the node goes; `metrics.perNode: false` switches them off.
 
 | series | type | labels | what it says |
 |---|---|---|---|
+"""
+_DAEMONSET = """
+## Of DaemonSet mode
+
+At `:8080/metrics` of every pod. A pod tells of its own node, and its series go when it goes: with the pattern *once*,
+when the node is verified.
+
 """
 
 
@@ -35,7 +45,7 @@ def page() -> str:
     metrics = Metrics(Policy((Gate("node-ready/unverified", "NoSchedule"),), removal=RemovalPolicy()))
     metrics.describe(_Example(), per_node=True)
     families = sorted(metrics.registry.collect(), key=lambda family: family.name)
-    return _HEAD + "".join(f"{_row(family, metrics)}\n" for family in families)
+    return _HEAD + "".join(f"{_row(family, metrics)}\n" for family in families) + _DAEMONSET + reference.metrics()
 
 
 def _row(family: Metric, metrics: Metrics) -> str:

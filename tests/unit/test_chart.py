@@ -18,7 +18,7 @@ from msgspec import NODEFAULT, inspect
 from kube_node_ready import __version__, metrics_page, settings, watched
 from kube_node_ready.checks import settings as worker_settings
 from kube_node_ready.checks import sources
-from kube_node_ready.config import Config
+from kube_node_ready.config import Config, ConfigError
 from kube_node_ready.configuration import checks, model, pods
 from kube_node_ready.configuration.pods import Part
 from kube_node_ready.configuration.schema import Kind, fields, kind_of, part_of
@@ -138,18 +138,25 @@ def test_by_default_there_is_a_controller_and_what_it_needs() -> None:
         (on("controller.metrics.prometheusRule.enabled"), {"PrometheusRule"}),
         (on("networkPolicy.enabled"), {"NetworkPolicy"}),
         (nested("controller.replicas", 2), {"PodDisruptionBudget"}),
+        ({**ONCE, **on("daemonset.metrics.podMonitor.enabled")}, {"PodMonitor"}),
+        ({**ONCE, **on("daemonset.metrics.prometheusRule.enabled")}, {"PrometheusRule"}),
     ],
     ids=lambda what: next(iter(what)) if isinstance(what, set) else "",
 )
 def test_what_is_off_by_default_comes_when_wanted(values: dict[str, Any], wanted: set[str]) -> None:
-    assert render(values).kinds - render().kinds == wanted
+    mode = {"deploymentMode": values.get("deploymentMode", "controller")}
+    assert render(values).kinds - render(mode).kinds == wanted
 
 
-def test_the_dashboard_comes_when_wanted_with_the_label_that_grafana_looks_for() -> None:
-    made = render({"controller": {"metrics": {"grafanaDashboard": {"enabled": True, "namespace": "monitoring"}}}})
-    dashboard = made.one("ConfigMap", "kube-node-ready-dashboard", "monitoring")
+@pytest.mark.parametrize(
+    ("mode", "key"), [("controller", "kube-node-ready.json"), ("daemonset", "kube-node-ready-daemonset.json")]
+)
+def test_the_dashboard_comes_when_wanted_with_the_label_that_grafana_looks_for(mode: str, key: str) -> None:
+    wish = nested(f"{mode}.metrics.grafanaDashboard", {"enabled": True, "namespace": "monitoring"})
+    dashboard = render({"deploymentMode": mode} | wish).one("ConfigMap", "kube-node-ready-dashboard", "monitoring")
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
-    assert json.loads(dashboard["data"]["kube-node-ready.json"])["title"] == "kube-node-ready"
+    assert dashboard["metadata"]["labels"]["app.kubernetes.io/component"] == mode
+    assert json.loads(dashboard["data"][key])["panels"] == panels(mode)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.stem)
@@ -206,7 +213,15 @@ MISTAKES: Mapping[str, Any] = {
     "image": {"tag": 1.1, "digest": "sha256:short"},
     "admissionPolicy": {"enabled": "maybe"},
     "config": {"taintKye": "a", "initialTimeout": "soon"},
-    "daemonset": {"mode": "twice", "config": {"metricsPort": None}},
+    "daemonset": {
+        "mode": "twice",
+        "config": {"metricsPort": None},
+        "nodeAffinity": [],
+        "metrics": {
+            "prometheusRule": {"enabled": "yes", "disabled": "KubeNodeReadyDown", "labels": {"a": 1}},
+            "grafanaDashboard": {"enabled": None, "folder": "a"},
+        },
+    },
     "worker": {"config": {"configMapName": "a"}},
     "controller": {
         "replicas": None,
@@ -234,6 +249,12 @@ MISTAKES: Mapping[str, Any] = {
         "at '/config/initialTimeout': 'soon' does not match pattern",
         "at '/daemonset/mode': value must be one of 'once', 'continuous'",
         "at '/daemonset/config': missing property 'metricsPort'",
+        "at '/daemonset/nodeAffinity': got array, want object",
+        "at '/daemonset/metrics/prometheusRule/enabled': got string, want boolean",
+        "at '/daemonset/metrics/prometheusRule/disabled': got string, want array",
+        "at '/daemonset/metrics/prometheusRule/labels/a': got number, want string",
+        "at '/daemonset/metrics/grafanaDashboard': missing property 'enabled'",
+        "at '/daemonset/metrics/grafanaDashboard': additional properties 'folder' not allowed",
         "at '/worker/config': additional properties 'configMapName' not allowed",
         "at '/controller': missing property 'replicas'",
         "at '/controller/extraEnv': got object, want array",
@@ -274,12 +295,134 @@ def test_every_mistake_is_refused_with_its_place_at_the_first_try(said: str) -> 
             {"controller": {"metrics": {"prometheusRule": {"enabled": True, "disabled": ["Nothing"]}}}},
             "there is no alert Nothing; there are KubeNodeReadyDown, ",
         ),
+        (
+            {**ONCE, "daemonset": {"metrics": {"prometheusRule": {"enabled": True, "disabled": ["Nothing"]}}}},
+            "daemonset.metrics.prometheusRule.disabled: there is no alert Nothing; there are KubeNodeReadyDown, ",
+        ),
+        (
+            {"controller": {"metrics": {"enabled": False, "prometheusRule": {"enabled": True}}}},
+            "controller.metrics.prometheusRule is enabled, but metrics are not",
+        ),
+        (
+            {**ONCE, **off("config.enableMetrics"), **on("daemonset.metrics.prometheusRule.enabled")},
+            "daemonset.metrics.prometheusRule is enabled, but metrics are not",
+        ),
+        (
+            {**ONCE, "daemonset": {"nodeAffinity": {"a": []}, "affinity": {"nodeAffinity": {"b": []}}}},
+            "daemonset.nodeAffinity and daemonset.affinity.nodeAffinity are the same; give one",
+        ),
+        ({**ONCE, "config": {"checkInterval": "2h"}}, "checkInterval is 2h, and must be from 1s to 1h"),
+        ({**ONCE, "config": {"initialTimeout": "61m"}}, "initialTimeout is 61m, and must be from 1s to 1h"),
+        (
+            {**ONCE, "config": {"initialTimeout": "5s"}},
+            "checkTimeout is 10s, and must not be more than initialTimeout, 5s",
+        ),
+        (
+            {**ONCE, "config": {"initialTimeout": "12s"}, "worker": {"config": {"checkTimeoutSeconds": 12.5}}},
+            "checkTimeout is 12.5s, and must not be more than initialTimeout, 12s",
+        ),
+        ({"config": {"initialTimeout": "5s"}}, "config.initialTimeout is 5s, and must be from 10s to 1h"),
+        ({"config": {"initialTimeout": "2h"}}, "config.initialTimeout is 2h, and must be from 10s to 1h"),
+        ({"config": {"checkTimeout": "2h"}}, "config.checkTimeout is 2h, and must be from 1s to 1h"),
+        ({"config": {"maxRetries": 0}}, "config.maxRetries is 0, which is for deploymentMode=daemonset"),
         ({**ONCE, "config": {"deleteFailedNode": True}}, "deleteFailedNode is for deploymentMode=controller"),
         ({"config": {"checkInterval": "30s"}}, "config.checkInterval is for deploymentMode=daemonset"),
     ],
 )
 def test_what_does_not_go_together_is_refused(values: dict[str, Any], said: str) -> None:
     assert said in refusal(values)
+
+
+TOLERATION = "controller.config.worker.tolerations"
+CHECK = {"name": "a", "image": "b:1"}
+REFUSED_BY_THE_PROGRAM: list[tuple[str, object]] = [
+    ("controller.config.reconciliation.reverifyIntervalSeconds", 1),
+    ("controller.config.reconciliation.exhaustedRetrySeconds", 0.5),
+    ("controller.config.leaderElection.leaseDuration", "1.2.3s"),
+    ("controller.config.leaderElection.retryPeriod", "0s"),
+    ("controller.config.leaderElection.retryPeriod", ""),
+    ("controller.leaderElection.leaseDuration", "1.2.3s"),
+    ("controller.leaderElection.retryPeriod", "0s"),
+    ("controller.leaderElection.leaseDuration", 31_536_001),
+    ("controller.config.kubernetes", {"burst": 0}),
+    ("controller.config.nodeManagement.taints", [{"key": "a/b", "effect": "NoSchedule"}] * 2),
+    ("controller.config.worker.initContainers", [{**CHECK, "name": "worker"}]),
+    (
+        "controller.config.worker.initContainers",
+        [{**CHECK, "volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "a/../../b"}]}],
+    ),
+    (TOLERATION, [{"key": "a", "value": "b"}]),
+    (TOLERATION, [{"key": "a", "operator": "Exists", "value": "b"}]),
+    (TOLERATION, [{"operator": "Equal"}]),
+    (TOLERATION, [{"key": "a", "effect": "NoSchedule", "tolerationSeconds": 3}]),
+]
+
+
+@pytest.mark.parametrize(("path", "wrong"), REFUSED_BY_THE_PROGRAM)
+def test_what_the_controller_would_refuse_is_refused_before(path: str, wrong: object) -> None:
+    assert f"at '/{path.replace('.', '/')}" in refusal(nested(path, wrong))
+    volumes = {"worker": {"volumes": [{"name": "v", "emptyDir": {}}]}}
+    text = {**volumes, **nested(path.removeprefix("controller.").removeprefix("config."), wrong)}
+    with pytest.raises(ConfigError):
+        configs.load(json.dumps(text))
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong", "variable"),
+    [
+        ("checkInterval", "0s", "CHECK_INTERVAL"),
+        ("initialTimeout", "0m0s", "INITIAL_TIMEOUT"),
+        ("failureThreshold", 101, "FAILURE_THRESHOLD"),
+        ("maxRetries", 1001, "MAX_RETRIES"),
+    ],
+)
+def test_what_the_daemonset_would_refuse_is_refused_before(key: str, wrong: object, variable: str) -> None:
+    assert f"at '/config/{key}': " in refusal({**ONCE, "config": {key: wrong}})
+    assert f"at '/daemonset/config/{key}': " in refusal({**ONCE, "daemonset": {"config": {key: wrong}}})
+    with pytest.raises(worker_settings.SettingsError):
+        daemonset_settings.load({}, {"NODE_NAME": "a", variable: str(wrong)})
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        of_config("reconciliation", {"reverifyIntervalSeconds": 10, "exhaustedRetrySeconds": 0}),
+        of_config("leaderElection", {"leaseDuration": "1m0.5s", "renewDeadline": "30.5s", "retryPeriod": "500ms"}),
+        of_config("kubernetes", {"qps": 0, "burst": 0}),
+        of_config(
+            "worker.tolerations",
+            [
+                {"operator": "Exists"},
+                {"key": "a", "operator": "Equal", "value": "b"},
+                {"key": "a", "effect": "NoExecute", "tolerationSeconds": 3},
+                {"key": "a", "tolerationSeconds": None},
+            ],
+        ),
+        of_config(
+            "worker",
+            {
+                "volumes": [{"name": "v", "emptyDir": {}}],
+                "initContainers": [{**CHECK, "volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "a/..b/c"}]}],
+            },
+        ),
+        {"config": {"initialTimeout": "1h", "checkTimeout": "1m30s"}},
+    ],
+)
+def test_what_the_controller_takes_is_not_refused(right: dict[str, Any]) -> None:
+    assert configs.load(render(right).file).notes == ()
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        {"maxRetries": 0, "failureThreshold": 100},
+        {"initialTimeout": "1h", "checkInterval": "1h", "checkTimeout": "10m"},
+        {"initialTimeout": "1m90s", "checkTimeout": "150s", "checkInterval": "1s"},
+    ],
+)
+def test_what_the_daemonset_takes_is_not_refused(right: dict[str, Any]) -> None:
+    told = render({**CONTINUOUS, "config": right}).variables
+    daemonset_settings.load({}, {**told, "NODE_NAME": "a"})
 
 
 # The schema, the values and the controller's own configuration
@@ -547,6 +690,19 @@ def test_checks_can_be_said_in_one_place_for_both_modes() -> None:
     read = sources.read(made.variables)
     assert (read.dns_service, read.dns_test_domains, read.payload) == ("dns/resolver", ("a.b",), False)
     assert made.rights(DAEMONSET)["dns services resolver"] == "get"
+
+
+def test_the_matrix_can_be_switched_on_for_both_modes_too() -> None:
+    """With the right it needs. Its port is that of the DaemonSet's own pods, whatever else is said."""
+    values = {"worker": {"config": {"connectivityMatrix": True, "connectivitySample": 7, "connectivityPort": 9999}}}
+    made = render({**values, **ONCE})
+    checks = daemonset_settings.load({}, {**made.variables, "NODE_NAME": "a"}).checks
+    assert (checks.connectivity_matrix, checks.connectivity_sample, checks.connectivity_port) == (True, 7, 8080)
+    assert "9999" not in str(made.variables)
+    assert made.rights(DAEMONSET)["kube-system pods"] == "list"
+    assert "worker.config.connectivityPort" in chart.notes({**values, **ONCE})
+    overruled = render({**values, **ONCE, "config": {"enableConnectivityMatrix": False}})
+    assert overruled.variables["ENABLE_CONNECTIVITY_MATRIX"] == "false"
 
 
 def test_a_config_map_of_ones_own_has_the_say_about_the_checks() -> None:
@@ -962,6 +1118,21 @@ def test_it_does_so_whatever_else_its_affinity_asks_for() -> None:
     assert found == {"nodeSelectorTerms": [{"matchExpressions": [pool, unverified]} for pool in pools]}
 
 
+@pytest.mark.parametrize("label", ["node-ready/verified", "other"])
+def test_its_node_affinity_may_stand_under_its_older_name(label: str) -> None:
+    """Which had to rule the label out itself."""
+    out = {"key": label, "operator": "DoesNotExist"}
+    node = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [out]}]}}
+    older, newer = {"nodeAffinity": node}, {"affinity": {"nodeAffinity": node}}
+    for mode in (ONCE, CONTINUOUS):
+        found, same = (render({**mode, "daemonset": {**mode.get("daemonset", {}), **one}}) for one in (older, newer))
+        assert found.pod == same.pod
+    (term,) = render({**ONCE, "daemonset": older}).pod["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == ([out] if out == UNVERIFIED else [out, UNVERIFIED])
+
+
 def test_the_daemonset_is_probed_on_the_port_of_its_metrics() -> None:
     container = render({**ONCE, "config": {"metricsPort": 9090}}).container
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": 9090}
@@ -1032,79 +1203,118 @@ def test_nobody_talks_to_a_worker_and_it_talks_to_everyone() -> None:
 
 # Monitoring
 
+MODES: Mapping[str, tuple[Mapping[str, Any], str]] = {
+    "controller": ({}, "dashboard.json"),
+    "daemonset": (CONTINUOUS, "dashboard-daemonset.json"),
+}
+in_each_mode = pytest.mark.parametrize("mode", MODES)
 
-def series() -> dict[str, set[str]]:
-    """Every series there is, with its labels, as docs/metrics.md has them."""
-    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \|", metrics_page.page(), re.MULTILINE)
-    known: dict[str, set[str]] = {}
+
+def series(mode: str) -> dict[str, set[str]]:
+    """Every series of a mode, with its labels, as docs/metrics.md has them; and the one that Prometheus adds."""
+    pages = dict(zip(MODES, metrics_page.page().split("\n## ")[1:], strict=True))
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \|", pages[mode], re.MULTILINE)
+    known: dict[str, set[str]] = {"up": {"pod"}}
     for name, kind, labels in rows:
         words = set(re.findall(r"`(\w+)`", labels))
         known |= {f"{name}_bucket": words | {"le"}} if kind == "histogram" else {name: words}
     return known
 
 
-def alerts() -> list[dict[str, Any]]:
-    made = render(on("controller.metrics.prometheusRule.enabled"))
-    (group,) = made.one("PrometheusRule")["spec"]["groups"]
+def names_in(text: str) -> list[str]:
+    """The series that a text is about."""
+    return re.findall(r"\b(?:kube_node_ready_|node_check_)\w+|\bup(?={)", text)
+
+
+def alerts(mode: str, **rule: object) -> list[dict[str, Any]]:
+    values, _ = MODES[mode]
+    own = {**values.get(mode, {}), "metrics": {"prometheusRule": {"enabled": True, **rule}}}
+    (group,) = render({**values, mode: own}).one("PrometheusRule")["spec"]["groups"]
     rules: list[dict[str, Any]] = group["rules"]
     return rules
 
 
-def panels() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads((CHART / "dashboard.json").read_text())["panels"]
+def alert(name: str, made: Rendered) -> dict[str, Any]:
+    (group,) = made.one("PrometheusRule")["spec"]["groups"]
+    (found,) = (rule for rule in group["rules"] if rule["alert"] == name)
+    assert isinstance(found, dict)
     return found
 
 
-def expressions() -> list[str]:
-    return [rule["expr"] for rule in alerts()] + [one["expr"] for panel in panels() for one in panel["targets"]]
+def panels(mode: str) -> list[dict[str, Any]]:
+    _, file = MODES[mode]
+    found: list[dict[str, Any]] = json.loads((CHART / file).read_text())["panels"]
+    return found
 
 
-def test_alerts_and_dashboard_ask_for_series_that_exist_by_labels_they_have() -> None:
-    known = series()
-    for expression in expressions():
-        names = re.findall(r"kube_node_ready_\w+", expression)
+def panel(title: str) -> str:
+    """What the controller's dashboard says about one of its panels."""
+    (found,) = (one["description"] for one in panels("controller") if one["title"] == title)
+    return str(found)
+
+
+def expressions(mode: str) -> list[str]:
+    shown = [one["expr"] for panel in panels(mode) for one in panel["targets"]]
+    return [rule["expr"] for rule in alerts(mode)] + shown
+
+
+@in_each_mode
+def test_alerts_and_dashboard_ask_for_series_that_exist_by_labels_they_have(mode: str) -> None:
+    known = series(mode)
+    for expression in expressions(mode):
+        names = names_in(expression)
         assert names
+        assert set(re.findall(r"(\w+){", expression)) <= set(names)
         for name in names:
             assert name in known, expression
         labels = set(re.findall(r"\w+", " ".join(re.findall(r"by \((.*?)\)", expression)))) - {"namespace"}
         assert labels <= set().union(*(known[name] for name in names)), expression
 
 
-def test_words_about_series_name_series_that_exist() -> None:
-    known = series()
-    for rule in alerts():
-        for name in re.findall(r"kube_node_ready_\w+", " ".join(rule["annotations"].values())):
+@in_each_mode
+def test_words_about_series_name_series_that_exist(mode: str) -> None:
+    known = series(mode)
+    for rule in alerts(mode):
+        for name in names_in(" ".join(rule["annotations"].values())):
             assert name in known or f"{name}_bucket" in known, rule["alert"]
 
 
-def test_every_alert_says_what_to_do() -> None:
-    rules = alerts()
-    assert len({rule["alert"] for rule in rules}) == len(rules) > 5
+@in_each_mode
+def test_every_alert_says_what_to_do(mode: str) -> None:
+    rules = alerts(mode)
+    assert len({rule["alert"] for rule in rules}) == len(rules) >= 5
     for rule in rules:
+        assert rule.keys() <= {"alert", "expr", "for", "labels", "annotations"}
         assert rule["labels"]["severity"] in ("critical", "warning", "info")
         assert rule["annotations"].keys() == {"summary", "description"}
         assert len(rule["annotations"]["description"]) > 100
         assert "%" not in rule["annotations"]["description"].replace("%.0f", "")
-        assert rule["expr"].count('namespace="kube-system"') == len(re.findall(r"kube_node_ready_\w+", rule["expr"]))
+        assert "%" not in rule["expr"]
+        assert rule["expr"].count('namespace="kube-system"') == len(names_in(rule["expr"]))
         assert rule["expr"].count("(") == rule["expr"].count(")")
+        told = set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"])))
+        assert told <= set(re.findall(r"\w+", " ".join(re.findall(r"by \((.*?)\)", rule["expr"])))), rule["alert"]
 
 
-def test_alerts_can_be_left_out_and_sent_elsewhere() -> None:
+@in_each_mode
+def test_alerts_can_be_left_out_and_sent_elsewhere(mode: str) -> None:
     own = {"alert": "Mine", "expr": "vector(1)"}
-    rule = {"enabled": True, "disabled": ["KubeNodeReadySlow"], "alertLabels": {"team": "a", "severity": "page"}}
-    made = render(nested("controller.metrics.prometheusRule", {**rule, "additionalRules": [own]}))
-    (group,) = made.one("PrometheusRule")["spec"]["groups"]
-    assert "KubeNodeReadySlow" not in [one["alert"] for one in group["rules"]]
-    assert group["rules"][-1] == own
-    assert group["rules"][0]["labels"] == {"severity": "critical", "team": "a"}
+    left_out = "KubeNodeReadyManyNodesFailing"
+    assert left_out in [rule["alert"] for rule in alerts(mode)]
+    labels = {"team": "a", "severity": "page"}
+    rules = alerts(mode, disabled=[left_out], alertLabels=labels, additionalRules=[own])
+    assert left_out not in [rule["alert"] for rule in rules]
+    assert rules[-1] == own
+    assert rules[0]["labels"] == {"severity": "critical", "team": "a"}
 
 
-def test_the_dashboard_shows_labels_that_its_series_have_and_no_panel_covers_another() -> None:
-    known = series()
+@in_each_mode
+def test_the_dashboard_shows_labels_that_its_series_have_and_no_panel_covers_another(mode: str) -> None:
+    known = series(mode)
     places: set[tuple[int, int]] = set()
-    for panel in panels():
+    for panel in panels(mode):
         for target in panel["targets"]:
-            names = re.findall(r"kube_node_ready_\w+", target["expr"])
+            names = names_in(target["expr"])
             shown = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
             assert shown <= set().union(*(known[name] for name in names)), panel["title"]
         at = panel["gridPos"]
@@ -1112,6 +1322,69 @@ def test_the_dashboard_shows_labels_that_its_series_have_and_no_panel_covers_ano
         assert not mine & places
         places |= mine
     assert max(x for x, _ in places) == 23
+
+
+def test_the_dashboards_of_the_modes_can_stand_beside_each_other() -> None:
+    boards = [json.loads((CHART / file).read_text()) for _, file in MODES.values()]
+    assert len({board["uid"] for board in boards}) == len({board["title"] for board in boards}) == 2
+    for mode, board in zip(MODES, boards, strict=True):
+        assert set(names_in(board["templating"]["list"][1]["query"]["query"])) <= series(mode).keys()
+
+
+def test_where_pods_leave_verified_nodes_none_is_missed() -> None:
+    """The absence of all pods is what one hopes for in `once` mode."""
+    made = render({**ONCE, **on("daemonset.metrics.prometheusRule.enabled")})
+    (group,) = made.one("PrometheusRule")["spec"]["groups"]
+    assert "absent" in str(alerts("daemonset"))
+    assert "absent" not in str(group)
+    assert {rule["alert"] for rule in alerts("daemonset")} - {rule["alert"] for rule in group["rules"]} == {
+        "KubeNodeReadyDown"
+    }
+
+
+def test_a_pod_that_is_down_is_found_by_its_container() -> None:
+    made = render({**ONCE, **on("daemonset.metrics.prometheusRule.enabled")})
+    assert f'container="{made.container["name"]}"' in alert("KubeNodeReadyPodDown", made)["expr"]
+
+
+def seconds(minutes: str) -> int:
+    return 60 * int(minutes.removesuffix("m"))
+
+
+@pytest.mark.parametrize("name", ["KubeNodeReadyNodesFailing", "KubeNodeReadyManyNodesFailing"])
+def test_a_node_that_is_tried_again_still_counts_as_failing(name: str) -> None:
+    """While its worker runs it is told as verifying. But one moment of failure must not be enough."""
+    made = render(on("controller.metrics.prometheusRule.enabled"))
+    rule = alert(name, made)
+    compared = rule["expr"].partition("100 *")[0]
+    windows = re.findall(r"max_over_time\(\w+nodes_failed{[^}]*}\[(\d+m)\]\)", compared)
+    assert len(windows) == compared.count("nodes_failed")
+    attempt = settings.policy(configs.load(made.file)).deadline.total_seconds()
+    assert all(attempt < seconds(window) < seconds(rule["for"]) for window in windows)
+
+
+def test_many_are_as_many_as_stop_removals() -> None:
+    limits = of_config("nodeManagement.removal", {"maxFailingCount": 7, "maxFailingPercent": 12.5})
+    limits["controller"]["metrics"] = {"prometheusRule": {"enabled": True}}
+    expression = alert("KubeNodeReadyManyNodesFailing", render(limits))["expr"]
+    assert "> 7 and" in expression
+    assert "> 12.5 / 100 *" in expression
+    default = alert("KubeNodeReadyManyNodesFailing", render(on("controller.metrics.prometheusRule.enabled")))["expr"]
+    removal = model.Removal()
+    assert f"> {removal.max_failing_count} and" in default
+    assert f"> {removal.max_failing_percent} / 100 *" in default
+
+
+def test_a_dry_run_of_removal_is_among_the_reasons_that_nothing_is_removed() -> None:
+    made = render(on("controller.metrics.prometheusRule.enabled"))
+    assert "removal.dryRun" in alert("KubeNodeReadyRemovalBlocked", made)["annotations"]["description"]
+
+
+def test_the_dashboard_tells_failing_from_waiting_as_the_metrics_do() -> None:
+    assert "next attempt" not in panel("Waiting")
+    assert "wait for their next attempt" in panel("Failing")
+    assert "tried again" in panel("Failing")
+    assert "tried again" in panel("Verifying")
 
 
 @pytest.mark.parametrize("kind", ["ServiceMonitor", "PodMonitor"])
@@ -1163,6 +1436,59 @@ def test_the_notes_warn_of_removal_dry_runs_and_what_has_no_effect() -> None:
     values = {"worker": {"config": {**idle, "payload": False}}}
     assert "WITHOUT EFFECT: " + ", ".join(f"worker.config.{key}" for key in sorted(idle)) in chart.notes(values)
     assert configs.load(render(values).file).worker.checks["payload"] is False
+
+
+def test_the_notes_of_the_daemonset_name_what_has_no_effect_there() -> None:
+    idle = {"maxRetries": 1, "logging": {"level": "info"}, "dryRun": True, "connectivityPort": 9}
+    said = chart.notes({**ONCE, "worker": {"config": {**idle, "payload": False}}})
+    assert "WITHOUT EFFECT: " + ", ".join(f"worker.config.{key}" for key in sorted(idle)) + ". The DaemonSet" in said
+    assert "WITHOUT EFFECT" not in chart.notes({**ONCE, "worker": {"config": {"payload": False}}})
+    assert "WITHOUT EFFECT" not in chart.notes({"worker": {"config": {"connectivityPort": 9}}})
+
+
+def test_the_notes_warn_where_nothing_holds_pods_to_their_own_nodes() -> None:
+    missing = "NO ADMISSION POLICY"
+    assert missing in chart.notes(ONCE)
+    assert missing in chart.notes({**ONCE, **off("admissionPolicy.enabled")})
+    assert missing not in chart.notes({**ONCE, **on("admissionPolicy.enabled")})
+    assert missing not in chart.notes({**ONCE, **on("config.dryRun")})
+    assert missing not in chart.notes()
+
+
+def test_the_notes_warn_of_a_matrix_without_pods_to_reach() -> None:
+    def warns(**worker: object) -> bool:
+        replicas = worker.pop("replicas", 1)
+        config = {"worker": {"connectivityMatrix": True, **worker}}
+        return "CONNECTIVITY MATRIX" in chart.notes({"controller": {"replicas": replicas, "config": config}})
+
+    assert VALUES["controller"]["config"]["worker"]["connectivitySelector"] == checks.default("connectivitySelector")
+    assert warns()
+    assert warns(replicas=3, namespace="elsewhere")
+    assert not warns(replicas=3)
+    assert not warns(connectivitySelector="app=node-agent")
+    assert not warns(connectivityMatrix=False)
+    assert not warns(configMapName="mine")
+
+
+def comments() -> dict[str, str]:
+    """What values.yaml says above each value."""
+    script = runpy.run_path(str(CHART.parent / "readme.py"))
+    return {value.path: value.about for value in script["values"]((CHART / "values.yaml").read_text())}
+
+
+def test_the_values_say_why_there_is_no_cpu_limit() -> None:
+    limits = {path: about for path, about in comments().items() if path.endswith("resources.limits")}
+    assert len(limits) == 3
+    assert all("No CPU limit: throttling looks like a slow network." in about for about in limits.values())
+
+
+def test_the_values_say_what_is_to_be_said_elsewhere() -> None:
+    said = comments()
+    assert "`networkTargets`" in said["daemonset.config"]
+    assert "`connectivitySample`" in said["daemonset.config"]
+    assert "`worker.config`" in said["daemonset.config"]
+    assert "`connectivitySelector`" in said["controller.config.worker.connectivityMatrix"]
+    assert "`helm template`" in said["admissionPolicy.enabled"]
 
 
 def test_the_readme_names_the_command_that_frees_nodes() -> None:

@@ -72,6 +72,11 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
   "dryRun" (list $config "dryRun")
 -}}
 {{- $taints := dict "taintKey" "key" "taintValue" "value" "taintEffect" "effect" -}}
+{{- with $short.initialTimeout }}{{ include "kube-node-ready.bounded" (list "config.initialTimeout" . 10) }}{{ end -}}
+{{- with $short.checkTimeout }}{{ include "kube-node-ready.bounded" (list "config.checkTimeout" . 1) }}{{ end -}}
+{{- if and (hasKey $short "maxRetries") (lt (int $short.maxRetries) 1) -}}
+{{- fail "config.maxRetries is 0, which is for deploymentMode=daemonset: the controller counts attempts from 1" -}}
+{{- end -}}
 {{- range $key, $value := $short -}}
 {{- if hasKey $places $key -}}
 {{- $_ := set (index $places $key 0) (index $places $key 1) $value -}}
@@ -104,18 +109,28 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- if hasKey . "checkTimeoutSeconds" -}}
 {{- $_ := set $config "checkTimeout" (printf "%vs" .checkTimeoutSeconds) -}}
 {{- end -}}
+{{- if hasKey . "connectivityMatrix" }}{{ $_ := set $config "enableConnectivityMatrix" .connectivityMatrix }}{{ end -}}
 {{- end -}}
 {{- range $key, $value := .Values.config }}{{ $_ := set $config $key $value }}{{ end -}}
 {{- if $config.deleteFailedNode -}}
 {{- fail "deleteFailedNode is for deploymentMode=controller: a pod sees its own node only, and not how many others fail" -}}
 {{- end -}}
+{{- range list "initialTimeout" "checkInterval" -}}
+{{- include "kube-node-ready.bounded" (list . (get $config .) 1) -}}
+{{- end -}}
+{{- $all := include "kube-node-ready.seconds" $config.initialTimeout | float64 -}}
+{{- if gt (include "kube-node-ready.seconds" $config.checkTimeout | float64) $all -}}
+{{- $times := printf "%s, and must not be more than initialTimeout, %s" $config.checkTimeout $config.initialTimeout -}}
+{{- fail (printf "checkTimeout is %s" $times) -}}
+{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 
-{{/* What the DaemonSet is told of the checks that has no variable of its own. */}}
+{{/* What the DaemonSet is told of the checks that has no variable of its own. Peers' port is that of metrics. */}}
 {{- define "kube-node-ready.daemonset.checks" -}}
 {{- $checks := include "kube-node-ready.checks" . | fromYaml -}}
-{{- omit $checks "dnsTestDomains" "clusterDnsIp" "checkTimeoutSeconds" | toJson -}}
+{{- $checks = omit $checks "dnsTestDomains" "clusterDnsIp" "checkTimeoutSeconds" "connectivityMatrix" -}}
+{{- omit $checks "connectivityPort" | toJson -}}
 {{- end -}}
 
 {{/* Services that the DaemonSet looks at, as RBAC needs them. The defaults are the operator's own. */}}

@@ -134,10 +134,19 @@ pullPolicy: {{ $own.pullPolicy | default $top.pullPolicy }}
 
 {{/* "1m30s" -> 90 */}}
 {{- define "kube-node-ready.seconds" -}}
-{{- $hours := regexFind "[0-9]+h" . | trimSuffix "h" | int -}}
-{{- $minutes := regexFind "[0-9]+m" . | trimSuffix "m" | int -}}
-{{- $seconds := regexFind "[0-9]+s" . | trimSuffix "s" | int -}}
-{{- add (mul $hours 3600) (mul $minutes 60) $seconds -}}
+{{- $hours := regexFind "[0-9.]+h" . | trimSuffix "h" | float64 -}}
+{{- $minutes := regexFind "[0-9.]+m" . | trimSuffix "m" | float64 -}}
+{{- $seconds := regexFind "[0-9.]+s" . | trimSuffix "s" | float64 -}}
+{{- addf (mulf $hours 3600) (mulf $minutes 60) $seconds -}}
+{{- end -}}
+
+{{/* (list "checkInterval" "2h" 1): refuses what the program would, a time of more than an hour or too short. */}}
+{{- define "kube-node-ready.bounded" -}}
+{{- $seconds := include "kube-node-ready.seconds" (index . 1) | float64 -}}
+{{- $least := index . 2 -}}
+{{- if or (lt $seconds (float64 $least)) (gt $seconds 3600.0) -}}
+{{- fail (printf "%s is %s, and must be from %ds to 1h" (index . 0) (index . 1) $least) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* (list services dnsService) -> namespaces, each with the names of the Services that are read there. */}}

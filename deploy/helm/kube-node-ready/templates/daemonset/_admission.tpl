@@ -1,3 +1,12 @@
+{{/* Something if there is to be a policy, nothing if not. */}}
+{{- define "kube-node-ready.admission.wanted" -}}
+{{- $wanted := .Values.admissionPolicy.enabled -}}
+{{- if eq (toString $wanted) "auto" -}}
+{{- $wanted = .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
+{{- end -}}
+{{- if $wanted }}true{{ end -}}
+{{- end -}}
+
 {{/*
 (list "object" "spec.taints" "[]"): that part of the object, or what stands for its absence. As `dyn`: the API server's
 type check knows a Node's fields, and fields are not keys to it.

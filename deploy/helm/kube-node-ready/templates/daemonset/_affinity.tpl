@@ -4,6 +4,12 @@ and comes back when somebody takes the label off. Terms are alternatives, so eac
 */}}
 {{- define "kube-node-ready.daemonset.affinity" -}}
 {{- $affinity := deepCopy .Values.daemonset.affinity -}}
+{{- with .Values.daemonset.nodeAffinity -}}
+{{- if $affinity.nodeAffinity -}}
+{{- fail "daemonset.nodeAffinity and daemonset.affinity.nodeAffinity are the same; give one" -}}
+{{- end -}}
+{{- $_ := set $affinity "nodeAffinity" (deepCopy .) -}}
+{{- end -}}
 {{- if eq .Values.daemonset.mode "once" -}}
 {{- $config := include "kube-node-ready.daemonset.config" . | fromYaml -}}
 {{- $unverified := dict "key" $config.verifiedLabel "operator" "NotIn" "values" (list $config.verifiedLabelValue) -}}
@@ -11,7 +17,7 @@ and comes back when somebody takes the label off. Terms are alternatives, so eac
 {{- $required := $node.requiredDuringSchedulingIgnoredDuringExecution | default dict -}}
 {{- $terms := list -}}
 {{- range $required.nodeSelectorTerms | default (list dict) -}}
-{{- $terms = append $terms (set . "matchExpressions" (append (.matchExpressions | default list) $unverified)) -}}
+{{- $terms = append $terms (set . "matchExpressions" (append (.matchExpressions | default list) $unverified | uniq)) -}}
 {{- end -}}
 {{- $_ := set $node "requiredDuringSchedulingIgnoredDuringExecution" (dict "nodeSelectorTerms" $terms) -}}
 {{- $_ := set $affinity "nodeAffinity" $node -}}
