@@ -19,6 +19,7 @@ from release.errors import ReleaseError
 INGREDIENTS = ("LICENSE", "README.md", "pyproject.toml", "release", "requirements", "src")
 _STAMPED = Path("src/kube_node_ready/__init__.py")
 _SHORT = 7
+_COMMIT = re.compile(r"[0-9A-Za-z._-]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ def of_checkout(checkout: Path, environ: Mapping[str, str]) -> Stamp:
     version = _valid(environ.get("VERSION", "") or _own_version(checkout))
     epoch = _epoch(environ) or int(_git(checkout, "log", "-1", "--format=%ct") or 0)
     if told := environ.get("COMMIT_HASH", ""):
+        if not _COMMIT.fullmatch(told):
+            raise ReleaseError(f"COMMIT_HASH is {told!r}, and must be letters, digits, dots, dashes and underscores")
         return Stamp(version, told, told, epoch)
     revision = _git(checkout, "rev-parse", "HEAD")
     changed = "-dirty" if revision and _git(checkout, "status", "--porcelain", "--", *INGREDIENTS) else ""
@@ -75,7 +78,11 @@ def _own_version(checkout: Path) -> str:
 def _epoch(environ: Mapping[str, str]) -> int:
     epoch, date = environ.get("SOURCE_DATE_EPOCH", ""), environ.get("BUILD_DATE", "")
     try:
-        return int(epoch) if epoch else int(datetime.fromisoformat(date).timestamp()) if date else 0
+        if epoch:
+            return int(epoch)
+        given = datetime.fromisoformat(date) if date else datetime.fromtimestamp(0, UTC)
+        # Not this machine's time zone: the same words must give the same build everywhere.
+        return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp())
     except ValueError as why:
         raise ReleaseError(
             f"the build's time is given as {epoch or date!r}: SOURCE_DATE_EPOCH takes seconds since 1970, "

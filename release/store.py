@@ -56,8 +56,11 @@ class Store:
         return path
 
     def note(self, question: object) -> Any | None:  # noqa: ANN401  whatever was remembered
+        path = self._note(question)
         with contextlib.suppress(FileNotFoundError, ValueError):
-            return json.loads(self._note(question).read_text())
+            answer = json.loads(path.read_text())
+            path.touch()  # it was of use today
+            return answer
         return None
 
     def remember(self, question: object, answer: object) -> None:

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import time
-from contextlib import suppress
 
 from kube_node_ready import __version__, log
 from kube_node_ready.checks import access, files, plan, report, sources
@@ -19,6 +18,7 @@ from kube_node_ready.checks.model import Here, Job, Result
 from kube_node_ready.checks.run import Limits, Runner
 from kube_node_ready.checks.settings import Settings, SettingsError
 from kube_node_ready.checks.telling import Teller
+from kube_node_ready.leave import leave
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,11 +59,7 @@ exit codes:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     arguments = sys.argv[1:] if argv is None else list(argv)
     dry_run = _wants_dry_run(arguments) if arguments else False
-    code = work(os.environ, dry_run=dry_run)
-    with suppress(OSError):
-        sys.stdout.flush()
-    # A thread that is stuck in libc's resolver would keep an ordinary exit waiting.
-    os._exit(code)
+    leave(work(os.environ, dry_run=dry_run))
 
 
 def _wants_dry_run(arguments: list[str]) -> bool:

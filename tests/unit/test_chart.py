@@ -693,14 +693,20 @@ def test_checks_can_be_said_in_one_place_for_both_modes() -> None:
 
 
 def test_the_matrix_can_be_switched_on_for_both_modes_too() -> None:
-    """With the right it needs. Its port is that of the DaemonSet's own pods, whatever else is said."""
-    values = {"worker": {"config": {"connectivityMatrix": True, "connectivitySample": 7, "connectivityPort": 9999}}}
+    """With the right it needs. The pods to reach are the release's own, unless others are named."""
+    values = {"worker": {"config": {"connectivityMatrix": True, "connectivitySample": 7}}}
     made = render({**values, **ONCE})
     checks = daemonset_settings.load({}, {**made.variables, "NODE_NAME": "a"}).checks
     assert (checks.connectivity_matrix, checks.connectivity_sample, checks.connectivity_port) == (True, 7, 8080)
-    assert "9999" not in str(made.variables)
+    labels = made.pod["metadata"]["labels"]
+    assert {word.partition("=")[::2] for word in checks.connectivity_selector.split(",")} <= labels.items()
+    assert "app.kubernetes.io/instance=kube-node-ready" in checks.connectivity_selector
     assert made.rights(DAEMONSET)["kube-system pods"] == "list"
-    assert "worker.config.connectivityPort" in chart.notes({**values, **ONCE})
+    others = {"connectivityMatrix": True, "connectivitySelector": "app=agent", "connectivityPort": 9999}
+    told = daemonset_settings.load(
+        {}, {**render({**ONCE, "worker": {"config": others}}).variables, "NODE_NAME": "a"}
+    ).checks
+    assert (told.connectivity_selector, told.connectivity_port) == ("app=agent", 9999)
     overruled = render({**values, **ONCE, "config": {"enableConnectivityMatrix": False}})
     assert overruled.variables["ENABLE_CONNECTIVITY_MATRIX"] == "false"
 
@@ -1439,7 +1445,7 @@ def test_the_notes_warn_of_removal_dry_runs_and_what_has_no_effect() -> None:
 
 
 def test_the_notes_of_the_daemonset_name_what_has_no_effect_there() -> None:
-    idle = {"maxRetries": 1, "logging": {"level": "info"}, "dryRun": True, "connectivityPort": 9}
+    idle = {"maxRetries": 1, "logging": {"level": "info"}, "dryRun": True}
     said = chart.notes({**ONCE, "worker": {"config": {**idle, "payload": False}}})
     assert "WITHOUT EFFECT: " + ", ".join(f"worker.config.{key}" for key in sorted(idle)) + ". The DaemonSet" in said
     assert "WITHOUT EFFECT" not in chart.notes({**ONCE, "worker": {"config": {"payload": False}}})

@@ -43,7 +43,12 @@ def test_an_unpacked_archive_is_source_and_nothing_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("environ", "named"),
-    [({"VERSION": "latest"}, "latest"), ({"BUILD_DATE": "today"}, "today"), ({"SOURCE_DATE_EPOCH": "x"}, "'x'")],
+    [
+        ({"VERSION": "latest"}, "latest"),
+        ({"BUILD_DATE": "today"}, "today"),
+        ({"SOURCE_DATE_EPOCH": "x"}, "'x'"),
+        ({"COMMIT_HASH": 'a"b'}, "COMMIT_HASH"),
+    ],
 )
 def test_a_value_that_cannot_be_used_is_named(tmp_path: Path, environ: dict[str, str], named: str) -> None:
     with pytest.raises(ReleaseError, match=named):

@@ -126,7 +126,7 @@ class Agent:
     def _run_checks(self, wanted: RunChecks) -> None:
         if done := self._rounds.run(wanted):
             self._memory = self._memory.after(done)
-            self.metrics.checked(done, self._memory.streak)
+            self.metrics.checked(done)
             telling.checked(self._node.name, done, self._memory, self._rules)
 
     def _show(self, seen: Seen) -> None:

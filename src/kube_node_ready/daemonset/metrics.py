@@ -17,7 +17,7 @@ class Metrics:
         self.dns_seconds = self._gauge("dns_duration_seconds", "Time the slowest DNS check of the last round took")
         self.api_seconds = self._gauge("api_duration_seconds", "Time the API check of the last round took")
         self.completed = self._gauge("completion_timestamp", "When the last round of checks came to its end")
-        self.streak = self._gauge("consecutive_failures", "Rounds in a row that failed")
+        self.in_a_row = self._gauge("consecutive_failures", "Rounds in a row that failed, attempts included")
         self.failures = self._counter("failures", "Rounds in which this check failed", "check")
         for check in CHECKS:
             self.failures.labels(node, check)
@@ -27,9 +27,12 @@ class Metrics:
         )
         build.labels(__version__, __commit__ or "from source", __built__).set(1)
 
-    def checked(self, done: Round, streak: int) -> None:
+    def checked(self, done: Round) -> None:
         self.completed.set(done.ended.timestamp())
-        self.streak.set(streak)
+        if done.failed:
+            self.in_a_row.inc()
+        else:
+            self.in_a_row.set(0)
         for check in done.report.by_check:
             if not check.ok:
                 self.failures.labels(self._node, check.name).inc()

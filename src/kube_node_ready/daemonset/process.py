@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import NoReturn
 
 from kube_node_ready import __version__, log
@@ -29,6 +29,7 @@ from kube_node_ready.daemonset.node import OwnNode
 from kube_node_ready.daemonset.reach import InPod, Reach
 from kube_node_ready.daemonset.rounds import Rounds
 from kube_node_ready.daemonset.settings import Settings, load, rules
+from kube_node_ready.leave import leave
 from kube_node_ready.serve import STALLED_SECONDS, Health, Server
 
 EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_UNEXPECTED = 0, 1, 2, 3, 10
@@ -41,12 +42,7 @@ Folder = str | os.PathLike[str]
 
 
 def main(words: Sequence[str]) -> NoReturn:
-    code = run(words, os.environ)
-    with suppress(OSError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    # A thread that is stuck in libc's resolver would keep an ordinary exit waiting.
-    os._exit(code)
+    leave(run(words, os.environ))
 
 
 def run(words: Sequence[str], environ: Mapping[str, str], *, folder: Folder = access.SERVICE_ACCOUNT) -> int:
@@ -87,7 +83,7 @@ def dry_run(settings: Settings, found: Reach) -> int:
 def _check_once(rounds: Rounds, settings: Settings, metrics: Metrics) -> int:
     done = rounds.run(RunChecks(attempt=1))
     if done:
-        metrics.checked(done, 0 if done.passed else 1)
+        metrics.checked(done)
     log.log("Dry run: nothing is changed", node=settings.node_name, would=_consequence(done))
     return EXIT_PASSED if done and not done.failed else EXIT_FAILED
 

@@ -126,11 +126,19 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- toYaml $config -}}
 {{- end -}}
 
-{{/* What the DaemonSet is told of the checks that has no variable of its own. Peers' port is that of metrics. */}}
+{{/* What the DaemonSet is told of the checks that has no variable of its own. Peers are the release's own pods. */}}
 {{- define "kube-node-ready.daemonset.checks" -}}
 {{- $checks := include "kube-node-ready.checks" . | fromYaml -}}
 {{- $checks = omit $checks "dnsTestDomains" "clusterDnsIp" "checkTimeoutSeconds" "connectivityMatrix" -}}
-{{- omit $checks "connectivityPort" | toJson -}}
+{{- $matrix := (include "kube-node-ready.daemonset.config" . | fromYaml).enableConnectivityMatrix -}}
+{{- if and $matrix (not (hasKey $checks "connectivitySelector")) -}}
+{{- $labels := list -}}
+{{- range $key, $value := include "kube-node-ready.selector" (list . "daemonset") | fromYaml -}}
+{{- $labels = append $labels (printf "%s=%s" $key $value) -}}
+{{- end -}}
+{{- $_ := set $checks "connectivitySelector" (join "," $labels) -}}
+{{- end -}}
+{{- toJson $checks -}}
 {{- end -}}
 
 {{/* Services that the DaemonSet looks at, as RBAC needs them. The defaults are the operator's own. */}}
