@@ -182,7 +182,7 @@ def test_a_node_that_breaks_later_gets_its_gate_back_and_loses_it_once_healed(co
         continuous.until("the condition says why", lambda: continuous.condition("b")["status"] == "False")
         assert continuous.condition("b")["message"].startswith(f"dns: {DOMAINS[0]}: timed out")
         continuous.until("the Event, too", lambda: continuous.told("b", "GateRestored"))
-        assert continuous.failures("b") >= 2
+        assert continuous.failures("b") >= 1
         with continuous.workload("b") as kept_out:
             continuous.until("nothing new comes to it", lambda: is_kept_out(kept_out()))
         assert continuous.is_released("a", "c")
