@@ -7,7 +7,7 @@ SHELL := /bin/bash
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 INSTALLED := .venv/.installed
-CLUSTERS := 3# that tests/cluster uses at a time: its tests wait more than they work
+CLUSTERS := 4# that tests/cluster uses at a time: its tests wait more than they work
 
 .PHONY: help setup run stop test lint fmt types unit property cluster e2e karpenter old-kubernetes bench chart image image-test \
 	docker-build build build-controller build-worker build-all pins clean
@@ -52,7 +52,7 @@ cluster: setup ## tests against a real control plane with simulated nodes
 	$(PYTEST) -m alone tests/cluster
 
 e2e: setup ## tests on real nodes
-	$(PYTEST) tests/e2e
+	$(PYTEST) --numprocesses=2 --dist=loadfile tests/e2e
 
 karpenter: setup ## tests with the real Karpenter, which is built first: 4 minutes, once; not part of `make test`
 	$(PYTHON) -m lab build --karpenter

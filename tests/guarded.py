@@ -34,7 +34,7 @@ GATE = lab.Taint("node-ready/unverified", value="true")
 LABEL = "node-ready/verified"
 REAL = {"lab": "real"}
 """The label of real nodes: what has to run must not be put on a simulated one."""
-PATIENCE = 120
+PATIENCE = 240
 T = TypeVar("T")
 _POLICY = Policy((Gate(GATE.key, GATE.effect),))
 _RESTRICTED = f"""

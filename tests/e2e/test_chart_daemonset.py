@@ -152,7 +152,7 @@ def test_an_upgrade_changes_what_is_asked_of_nodes_and_a_rollback_changes_it_bac
     once.release.rollback()
     once.until("the old one is", lambda: once.is_released("a"))
     assert once.node("a").record.attempt > attempt, "the new pod goes on where the old one stopped"
-    assert asking.isdisjoint(uids(once.guards()))
+    once.until("the old one is gone", lambda: asking.isdisjoint(uids(once.guards())))
 
 
 def test_a_dry_run_says_what_it_would_do_and_goes_on_to_run(once: Guarded) -> None:
