@@ -104,6 +104,7 @@ def test_an_exception_leaves_nothing() -> None:
     assert not traces(folder)
 
 
+@pytest.mark.alone
 def test_a_slot_whose_owner_died_is_used_again(owner: tuple[subprocess.Popen[str], Path]) -> None:
     """Starting a plane first takes away what the dead left, so runs never pile up."""
     process, folder = owner
