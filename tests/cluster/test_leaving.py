@@ -13,6 +13,8 @@ import lab
 from lab import network, remains, runs, waiting
 from tests.shell import ROOT, machine, traces, wait_gone
 
+# What a dead owner left is taken away by whoever starts a run next, which must not be another test.
+pytestmark = pytest.mark.alone
 REAL_NODE = "plane.node('a'); plane.wait_for_dns()" if network.is_root() else "plane.fake_nodes(1)"
 OWNER = f"""
 import lab, time
@@ -49,7 +51,6 @@ def reaper_of(folder: Path) -> int:
     pytest.fail(f"{folder} has no reaper")
 
 
-@pytest.mark.alone
 def test_a_killed_owner_leaves_nothing(before: dict[str, set[str]], owner: tuple[subprocess.Popen[str], Path]) -> None:
     """Neither what the lab knows how to find, nor anything else."""
     process, folder = owner
@@ -104,7 +105,6 @@ def test_an_exception_leaves_nothing() -> None:
     assert not traces(folder)
 
 
-@pytest.mark.alone
 def test_a_slot_whose_owner_died_is_used_again(owner: tuple[subprocess.Popen[str], Path]) -> None:
     """Starting a plane first takes away what the dead left, so runs never pile up."""
     process, folder = owner
