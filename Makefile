@@ -7,10 +7,8 @@ SHELL := /bin/bash
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 INSTALLED := .venv/.installed
-# Four clusters at a time: these tests wait more than they work.
-ON_CLUSTERS := $(PYTEST) --numprocesses=4 --dist=loadfile
 
-.PHONY: help setup run stop test lint fmt types unit property clusters cluster e2e karpenter old-kubernetes bench chart image image-test \
+.PHONY: help setup run stop test lint fmt types unit property cluster e2e karpenter old-kubernetes bench chart image image-test \
 	docker-build build build-controller build-worker build-all pins clean
 
 help: ## list these verbs
@@ -26,7 +24,7 @@ run: setup ## bring up an embedded cluster with two real nodes (simulated ones w
 stop: $(INSTALLED) ## take the embedded cluster away again
 	@$(PYTHON) -m lab down
 
-test: lint types unit property clusters ## everything that CI runs
+test: lint types unit property cluster e2e ## everything that CI runs
 
 lint: $(INSTALLED) ## style, layers, and the format of the lab's Go files
 	.venv/bin/ruff check
@@ -48,16 +46,13 @@ unit: setup ## tests of single units: seconds
 property: $(INSTALLED) ## tests of what must hold for every input
 	$(PYTEST) --numprocesses=logical tests/property
 
-clusters: setup ## the next two in one run, which takes less time
-	$(ON_CLUSTERS) -m "not alone" tests/e2e tests/cluster
-	$(PYTEST) -m alone tests/cluster
-
+# These tests wait more than they work, so several clusters do it at a time.
 cluster: setup ## tests against a real control plane with simulated nodes
-	$(ON_CLUSTERS) -m "not alone" tests/cluster
+	$(PYTEST) --numprocesses=4 --dist=loadfile -m "not alone" tests/cluster
 	$(PYTEST) -m alone tests/cluster
 
 e2e: setup ## tests on real nodes
-	$(ON_CLUSTERS) tests/e2e
+	$(PYTEST) --numprocesses=2 --dist=loadfile tests/e2e
 
 karpenter: setup ## tests with the real Karpenter, which is built first: 4 minutes, once; not part of `make test`
 	$(PYTHON) -m lab build --karpenter
