@@ -70,6 +70,7 @@ def test_the_same_name_twice_is_refused() -> None:
     assert f"cluster '{NAME}' is up already" in again.stderr
 
 
+@pytest.mark.alone
 def test_an_interrupted_up_leaves_nothing() -> None:
     before = {run.folder for run in runs.existing()}
     command = [sys.executable, "-m", "lab", "--name", NAME, "up", "--nodes", "0", "--fake", "1"]
