@@ -192,6 +192,23 @@ def is_running(pod: Pod) -> bool:
     return bool(pod.status and pod.status.phase == "Running")
 
 
+def uninstall_as_documented(site: Guarded) -> None:
+    """With a node still gated, for which a workload waits."""
+    made = site.release.manifest()
+    with site.without_dns("b") as waiting:
+        site.until("it failed", lambda: site.failures("b") >= 1)
+        site.until("its workload waits", lambda: is_kept_out(waiting()))
+        site.release.uninstall()
+        site.until("what guarded it is gone", lambda: not site.guards())
+        assert site.is_gated("b"), "to uninstall is not to release"
+        assert site.is_released("a", "c")
+        site.unlabel("a")  # so that one of those to be freed has no gate
+        site.release.clean_up_as_documented()
+        site.until("its workload runs", lambda: is_running(waiting()))
+    assert site.plane.kubectl("get", "--filename=-", "--ignore-not-found", standard_input=made) == ""
+    site.until("nothing of ours is left", lambda: site.remains() == [])
+
+
 def name_of(pod: Pod) -> str:
     assert pod.metadata
     return str(pod.metadata.name)

@@ -29,6 +29,7 @@ from tests.guarded import (
     is_running,
     name_of,
     uids,
+    uninstall_as_documented,
 )
 
 ALL_CHECKS = {"dns", "api", "network", "services", "payload", "clock"}
@@ -190,20 +191,7 @@ def test_when_the_leader_of_two_is_killed_the_other_releases_what_is_proved_and_
 
 def test_after_uninstalling_as_documented_every_node_is_free_and_nothing_is_left(installed: Guarded) -> None:
     """The last test: it leaves no controller."""
-    site = installed
-    made = site.release.manifest()
-    with site.without_dns("b") as waiting:
-        site.until("it failed", lambda: site.failures("b") >= 1)
-        site.until("its workload waits", lambda: is_kept_out(waiting()))
-        site.release.uninstall()
-        site.until("the controller is gone", lambda: not site.guards())
-        assert site.is_gated("b"), "to uninstall is not to release"
-        assert site.is_released("a", "c")
-        site.unlabel("a")  # so that one of those to be freed has no gate
-        site.release.clean_up_as_documented()
-        site.until("its workload runs", lambda: is_running(waiting()))
-    assert site.plane.kubectl("get", "--filename=-", "--ignore-not-found", standard_input=made) == ""
-    site.until("nothing of ours is left", lambda: site.remains() == [])
+    uninstall_as_documented(installed)
 
 
 def generation_of(site: Guarded) -> int:

@@ -31,6 +31,7 @@ from tests.guarded import (
     is_running,
     name_of,
     uids,
+    uninstall_as_documented,
 )
 
 NODES = ("a", "b", "c")
@@ -255,19 +256,7 @@ def test_after_going_back_to_once_and_uninstalling_as_documented_nothing_is_left
     site = upgraded
     site.release.upgrade({"daemonset": {"mode": "once"}})
     site.until("the pods leave the verified nodes", lambda: not site.guards())
-    made = site.release.manifest()
-    with site.without_dns("b") as waiting:
-        site.until("it failed", lambda: site.failures("b") >= 1)
-        site.until("its workload waits", lambda: is_kept_out(waiting()))
-        site.release.uninstall()
-        site.until("the pod is gone", lambda: not site.guards())
-        assert site.is_gated("b"), "to uninstall is not to release"
-        assert site.is_released("a", "c")
-        site.unlabel("a")  # so that one of those to be freed has no gate
-        site.release.clean_up_as_documented()
-        site.until("its workload runs", lambda: is_running(waiting()))
-    assert site.plane.kubectl("get", "--filename=-", "--ignore-not-found", standard_input=made) == ""
-    site.until("nothing of ours is left", lambda: site.remains() == [])
+    uninstall_as_documented(site)
 
 
 def daemonset(site: Guarded) -> DaemonSet:

@@ -2,12 +2,14 @@
 
 import itertools
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from kube_node_ready import log
 from tests import daemonset_scenarios
+from tests.check_servers import http_json
 from tests.daemonset_scenarios import CONTINUOUS, GATE, ONCE, Scenario, is_gated, is_released
 from tests.daemonset_world import Simulated, simulated
 
@@ -100,6 +102,33 @@ def test_a_server_that_asks_for_patience_gets_no_checks_meanwhile(world: Simulat
     assert not [path for path, *_ in world.cluster.asked if path.startswith("/openapi")]
     world.cluster.is_busy = False
     world.until("released", lambda: is_released(world))
+
+
+def test_a_right_that_was_missing_is_asked_for_again_later(world: Simulated) -> None:
+    world.join(GATE, labels={})
+    world.forbid("nodes/status")
+    world.start(*ONCE)
+    world.until("it was refused", lambda: "event Verified" in world.cluster.writes)
+    world.cluster.forbidden.clear()
+    for _ in range(3):
+        world.step()
+    assert not world.condition()
+    world.clock.time += timedelta(minutes=11)
+    world.until("the condition follows", lambda: world.condition().get("status") == "True")
+
+
+def test_a_patch_that_is_refused_for_good_is_told(
+    world: Simulated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To a JSON Patch, that looks like a race that is lost again and again."""
+    refusal = http_json({"kind": "Status", "message": "a webhook does not like it", "reason": "Invalid"}, 422)
+    monkeypatch.setattr(world.cluster, "_patch", lambda *_: refusal)
+    world.join(GATE, labels={})
+    world.start(*ONCE)
+    for _ in range(12):
+        world.step()
+    assert capsys.readouterr().out.count("a webhook does not like it") == 1
+    assert is_gated(world)
 
 
 def test_a_node_object_that_is_missing_is_waited_for(world: Simulated) -> None:

@@ -222,6 +222,11 @@ def test_an_unknown_word_brings_the_nearest_right_one(words: list[str], told: st
     assert mistakes(*words) == (told,)
 
 
+def test_an_interval_that_is_no_pause_is_refused() -> None:
+    (told,) = mistakes(CHECK_INTERVAL="500ms")
+    assert told.startswith("--check-interval (CHECK_INTERVAL) is 0.5 s, and must be at least 1 s")
+
+
 def test_times_that_contradict_each_other_are_refused() -> None:
     (told,) = mistakes(CHECK_TIMEOUT="10s", INITIAL_TIMEOUT="5s")
     assert told == (

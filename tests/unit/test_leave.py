@@ -1,0 +1,18 @@
+"""The end of a process whose checks may still hang."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import atexit, sys, threading
+from kube_node_ready.leave import leave
+atexit.register(sys.stderr.write, "swept")
+threading.Thread(target=threading.Event().wait).start()
+print("said")
+leave(3)
+"""
+
+
+def test_nobody_waits_for_a_thread_that_hangs_and_nothing_is_left() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "said\n", "swept")
