@@ -29,7 +29,7 @@ from kube_node_ready.verify.model import (
     WriteRecord,
 )
 from kube_node_ready.verify.report import CheckResult, Report
-from tests.model import POLICY, START
+from tests.model import POLICY, START, Cluster
 
 UID = "00000000-0000-0000-0000-000000000001"
 GATE = Taint("node-ready/unverified", "NoSchedule", "true")
@@ -355,3 +355,39 @@ class TestRemoval:
         node = a_node(record=failed(6))
         decision = decide(seen(node, fleet=self.fleet(failing=30), after=timedelta(minutes=6)), REMOVING)
         assert StartWorker(node, 7) in decision.effects
+
+
+class TestTheEndOfAnOutage:
+    """All nodes failed at once, so none was removed. Then the cluster is mended."""
+
+    POLICY = msgspec.structs.replace(
+        POLICY, max_failures=2, slow_retry=timedelta(seconds=4), removal=RemovalPolicy(max_percent=100)
+    )
+
+    def an_outage(self, seconds: float) -> Cluster:
+        cluster = Cluster(self.POLICY)
+        for number in range(5):
+            cluster.join(f"n{number}", verdict="fails")
+            cluster.settle(0.6 + number * 0.4)
+        cluster.settle(seconds)
+        return cluster
+
+    @pytest.mark.parametrize("half_seconds", range(12))
+    def test_who_was_not_looked_at_yet_is_not_removed_for_it(self, half_seconds: int) -> None:
+        """Whenever it ends: some have just failed once more, and the others pass."""
+        cluster = self.an_outage(60 + half_seconds / 2)
+        before = len(cluster.removed)
+        for name in cluster.nodes:
+            cluster.verdicts[name] = "passes"
+        cluster.settle(100)
+        assert len(cluster.removed) == before
+
+    def test_who_is_broken_all_the_same_goes_after_failures_of_its_own(self) -> None:
+        cluster = self.an_outage(120)
+        for name in sorted(cluster.nodes)[1:]:
+            cluster.verdicts[name] = "passes"
+        in_the_outage = cluster.node("n0").record.attempt
+        cluster.settle(900, stop=lambda: "n0" not in cluster.nodes)
+        assert cluster.removed[-1].node == "n0"
+        last = max(news.attempt for news in cluster.news.values() if news.node.name == "n0")
+        assert last >= in_the_outage + 2

@@ -18,8 +18,12 @@ def held(seen: Snapshot, policy: RemovalPolicy) -> str | None:
         return "removal of all nodes is paused"
     if seen.fleet.ledger.trouble:
         return seen.fleet.ledger.trouble
-    failing = seen.fleet.failing + seen.fleet.doubtful
-    return too_many_fail(failing, seen.fleet.managed, policy) or _too_many_went(seen, policy)
+    return crowd(seen, policy) or _too_many_went(seen, policy)
+
+
+def crowd(seen: Snapshot, policy: Crowd) -> str | None:
+    """Whether so many nodes fail at once that the cluster must be at fault; and how many."""
+    return too_many_fail(seen.fleet.failing + seen.fleet.doubtful, seen.fleet.managed, policy)
 
 
 def is_booked(node: Node, ledger: Ledger, now: datetime, policy: RemovalPolicy) -> bool:

@@ -178,7 +178,7 @@ def _tell(node: Node, record: Record) -> tuple[Effect, ...]:
 
 
 def _fail(seen: Snapshot, worker: Worker, policy: Policy, verdict: attempts.Verdict) -> Decision:
-    record = _failure(seen, worker.attempt, verdict.cause, verdict.reason, worker)
+    record = _failure(seen, worker.attempt, policy, verdict, worker)
     effects = _record_failure(seen, record, policy)
     if not worker.finished:
         effects += (DropWorker(worker.name, worker.uid),)
@@ -190,7 +190,7 @@ def could_not_start(seen: Snapshot, attempt: int, policy: Policy, reason: str) -
     refusal = f"the worker pod was refused: {printable(reason, _LONGEST_REFUSAL)}"
     if not policy.guards(seen.node):
         return reverify.not_judged(seen, attempt, refusal, policy)
-    record = _failure(seen, attempt, Cause.REFUSED, refusal)
+    record = _failure(seen, attempt, policy, attempts.Verdict(passed=False, cause=Cause.REFUSED, reason=refusal))
     return Decision(Phase.FAILED, record.reason, _record_failure(seen, record, policy))
 
 
@@ -199,21 +199,33 @@ def _record_failure(seen: Snapshot, record: Record, policy: Policy) -> tuple[Eff
     return (*_announce_failure(seen.node, record, policy), WriteRecord(seen.node, record, seen.version))
 
 
-def _failure(seen: Snapshot, attempt: int, cause: Cause, reason: str, worker: Worker | None = None) -> Record:
+def _failure(
+    seen: Snapshot, attempt: int, policy: Policy, verdict: attempts.Verdict, worker: Worker | None = None
+) -> Record:
     """The record after one more failure."""
-    before = seen.node.record
+    before, in_crowd = seen.node.record, _is_in_crowd(seen, policy)
+    blamed = before.blamed + 1 if verdict.cause.blames_node else 0
+    if in_crowd or before.in_crowd:
+        # It is no look right before a removal: nodes that have yet to be looked at when an outage ends would be removed
+        # for its sake. Nor is the next one, whose worker may have begun before the end.
+        blamed = min(blamed, policy.max_failures)
     return Record(
         attempt,
         failures=before.failures + 1,
         outcome=Outcome.FAILED,
         at=seen.now,
         since=before.since if before.outcome is Outcome.FAILED else seen.now,
-        cause=cause,
-        blamed=before.blamed + 1 if cause.blames_node else 0,
-        reason=reason,
+        cause=verdict.cause,
+        blamed=blamed,
+        in_crowd=in_crowd,
+        reason=verdict.reason,
         seconds=seconds(seen, worker) if worker else 0,
         checks=worker.report.by_check if worker and worker.report else (),
     )
+
+
+def _is_in_crowd(seen: Snapshot, policy: Policy) -> bool:
+    return policy.removal is not None and budget.crowd(seen, policy.removal) is not None
 
 
 def _announce_failure(node: Node, record: Record, policy: Policy) -> tuple[Announce, ...]:

@@ -61,6 +61,8 @@ class Record(Struct, frozen=True, omit_defaults=True):
     cause: Cause = Cause.NONE
     blamed: int = 0
     """Failures in a row that speak against the node itself."""
+    in_crowd: bool = False
+    """Whether so many nodes failed by then that it may have been the cluster's fault."""
     reason: str = ""
     seconds: float = 0
     checks: tuple[CheckResult, ...] = ()
