@@ -1,0 +1,308 @@
+from google.protobuf import descriptor_pb2 as _descriptor_pb2
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class CloudResourceProvider(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    cloud_resource_provider_unspecified: _ClassVar[CloudResourceProvider]
+    kubernetes: _ClassVar[CloudResourceProvider]
+
+class CloudResourceKindVersion(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    cloud_resource_kind_version_unspecified: _ClassVar[CloudResourceKindVersion]
+    v1: _ClassVar[CloudResourceKindVersion]
+
+class CloudResourceKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    unspecified: _ClassVar[CloudResourceKind]
+    TestCloudResourceOne: _ClassVar[CloudResourceKind]
+    TestCloudResourceTwo: _ClassVar[CloudResourceKind]
+    TestCloudResourceThree: _ClassVar[CloudResourceKind]
+    ConfluentKafka: _ClassVar[CloudResourceKind]
+    MongodbAtlas: _ClassVar[CloudResourceKind]
+    SnowflakeDatabase: _ClassVar[CloudResourceKind]
+    AwsAlb: _ClassVar[CloudResourceKind]
+    AwsCertManagerCert: _ClassVar[CloudResourceKind]
+    AwsCloudFront: _ClassVar[CloudResourceKind]
+    AwsDynamodb: _ClassVar[CloudResourceKind]
+    AwsEcrRepo: _ClassVar[CloudResourceKind]
+    AwsEcsCluster: _ClassVar[CloudResourceKind]
+    AwsEcsService: _ClassVar[CloudResourceKind]
+    AwsEksCluster: _ClassVar[CloudResourceKind]
+    AwsIamRole: _ClassVar[CloudResourceKind]
+    AwsLambda: _ClassVar[CloudResourceKind]
+    AwsRdsCluster: _ClassVar[CloudResourceKind]
+    AwsRdsInstance: _ClassVar[CloudResourceKind]
+    AwsRoute53Zone: _ClassVar[CloudResourceKind]
+    AwsS3Bucket: _ClassVar[CloudResourceKind]
+    AwsSecretsManager: _ClassVar[CloudResourceKind]
+    AwsSecurityGroup: _ClassVar[CloudResourceKind]
+    AwsVpc: _ClassVar[CloudResourceKind]
+    AwsEksNodeGroup: _ClassVar[CloudResourceKind]
+    AwsIamUser: _ClassVar[CloudResourceKind]
+    AwsKmsKey: _ClassVar[CloudResourceKind]
+    AwsEc2Instance: _ClassVar[CloudResourceKind]
+    AwsClientVpn: _ClassVar[CloudResourceKind]
+    AzureAksCluster: _ClassVar[CloudResourceKind]
+    AzureAksNodePool: _ClassVar[CloudResourceKind]
+    AzureContainerRegistry: _ClassVar[CloudResourceKind]
+    AzureDnsZone: _ClassVar[CloudResourceKind]
+    AzureKeyVault: _ClassVar[CloudResourceKind]
+    AzureVpc: _ClassVar[CloudResourceKind]
+    AzureNatGateway: _ClassVar[CloudResourceKind]
+    GcpArtifactRegistryRepo: _ClassVar[CloudResourceKind]
+    GcpCloudCdn: _ClassVar[CloudResourceKind]
+    GcpCloudFunction: _ClassVar[CloudResourceKind]
+    GcpCloudRun: _ClassVar[CloudResourceKind]
+    GcpCloudSql: _ClassVar[CloudResourceKind]
+    GcpDnsZone: _ClassVar[CloudResourceKind]
+    GcpGcsBucket: _ClassVar[CloudResourceKind]
+    GcpGkeCluster: _ClassVar[CloudResourceKind]
+    GcpSecretsManager: _ClassVar[CloudResourceKind]
+    GcpProject: _ClassVar[CloudResourceKind]
+    GcpVpc: _ClassVar[CloudResourceKind]
+    GcpSubnetwork: _ClassVar[CloudResourceKind]
+    GcpRouterNat: _ClassVar[CloudResourceKind]
+    GcpGkeNodePool: _ClassVar[CloudResourceKind]
+    GcpServiceAccount: _ClassVar[CloudResourceKind]
+    GcpGkeWorkloadIdentityBinding: _ClassVar[CloudResourceKind]
+    GcpCertManagerCert: _ClassVar[CloudResourceKind]
+    KubernetesArgocd: _ClassVar[CloudResourceKind]
+    KubernetesCronJob: _ClassVar[CloudResourceKind]
+    KubernetesElasticsearch: _ClassVar[CloudResourceKind]
+    KubernetesGitlab: _ClassVar[CloudResourceKind]
+    KubernetesGrafana: _ClassVar[CloudResourceKind]
+    KubernetesHelmRelease: _ClassVar[CloudResourceKind]
+    KubernetesJenkins: _ClassVar[CloudResourceKind]
+    KubernetesKafka: _ClassVar[CloudResourceKind]
+    KubernetesKeycloak: _ClassVar[CloudResourceKind]
+    KubernetesLocust: _ClassVar[CloudResourceKind]
+    KubernetesDeployment: _ClassVar[CloudResourceKind]
+    KubernetesMongodb: _ClassVar[CloudResourceKind]
+    KubernetesNeo4j: _ClassVar[CloudResourceKind]
+    KubernetesOpenFga: _ClassVar[CloudResourceKind]
+    KubernetesPostgres: _ClassVar[CloudResourceKind]
+    KubernetesPrometheus: _ClassVar[CloudResourceKind]
+    KubernetesRedis: _ClassVar[CloudResourceKind]
+    KubernetesSignoz: _ClassVar[CloudResourceKind]
+    KubernetesSolr: _ClassVar[CloudResourceKind]
+    KubernetesTemporal: _ClassVar[CloudResourceKind]
+    KubernetesNats: _ClassVar[CloudResourceKind]
+    KubernetesCertManager: _ClassVar[CloudResourceKind]
+    KubernetesElasticOperator: _ClassVar[CloudResourceKind]
+    KubernetesExternalDns: _ClassVar[CloudResourceKind]
+    KubernetesIngressNginx: _ClassVar[CloudResourceKind]
+    KubernetesIstio: _ClassVar[CloudResourceKind]
+    KubernetesStrimziKafkaOperator: _ClassVar[CloudResourceKind]
+    KubernetesZalandoPostgresOperator: _ClassVar[CloudResourceKind]
+    KubernetesSolrOperator: _ClassVar[CloudResourceKind]
+    KubernetesExternalSecrets: _ClassVar[CloudResourceKind]
+    KubernetesClickHouse: _ClassVar[CloudResourceKind]
+    KubernetesAltinityOperator: _ClassVar[CloudResourceKind]
+    KubernetesPerconaPostgresOperator: _ClassVar[CloudResourceKind]
+    KubernetesPerconaMongoOperator: _ClassVar[CloudResourceKind]
+    KubernetesPerconaMysqlOperator: _ClassVar[CloudResourceKind]
+    KubernetesHarbor: _ClassVar[CloudResourceKind]
+    KubernetesNamespace: _ClassVar[CloudResourceKind]
+    KubernetesGatewayApiCrds: _ClassVar[CloudResourceKind]
+    KubernetesTektonOperator: _ClassVar[CloudResourceKind]
+    KubernetesTekton: _ClassVar[CloudResourceKind]
+    KubernetesStatefulSet: _ClassVar[CloudResourceKind]
+    KubernetesDaemonSet: _ClassVar[CloudResourceKind]
+    KubernetesManifest: _ClassVar[CloudResourceKind]
+    KubernetesGhaRunnerScaleSetController: _ClassVar[CloudResourceKind]
+    KubernetesGhaRunnerScaleSet: _ClassVar[CloudResourceKind]
+    DigitalOceanAppPlatformService: _ClassVar[CloudResourceKind]
+    DigitalOceanBucket: _ClassVar[CloudResourceKind]
+    DigitalOceanContainerRegistry: _ClassVar[CloudResourceKind]
+    DigitalOceanDatabaseCluster: _ClassVar[CloudResourceKind]
+    DigitalOceanDnsZone: _ClassVar[CloudResourceKind]
+    DigitalOceanDroplet: _ClassVar[CloudResourceKind]
+    DigitalOceanFirewall: _ClassVar[CloudResourceKind]
+    DigitalOceanFunction: _ClassVar[CloudResourceKind]
+    DigitalOceanKubernetesCluster: _ClassVar[CloudResourceKind]
+    DigitalOceanKubernetesNodePool: _ClassVar[CloudResourceKind]
+    DigitalOceanLoadBalancer: _ClassVar[CloudResourceKind]
+    DigitalOceanVolume: _ClassVar[CloudResourceKind]
+    DigitalOceanVpc: _ClassVar[CloudResourceKind]
+    DigitalOceanCertificate: _ClassVar[CloudResourceKind]
+    CivoBucket: _ClassVar[CloudResourceKind]
+    CivoCertificate: _ClassVar[CloudResourceKind]
+    CivoComputeInstance: _ClassVar[CloudResourceKind]
+    CivoDatabase: _ClassVar[CloudResourceKind]
+    CivoDnsZone: _ClassVar[CloudResourceKind]
+    CivoFirewall: _ClassVar[CloudResourceKind]
+    CivoIpAddress: _ClassVar[CloudResourceKind]
+    CivoKubernetesCluster: _ClassVar[CloudResourceKind]
+    CivoKubernetesNodePool: _ClassVar[CloudResourceKind]
+    CivoVolume: _ClassVar[CloudResourceKind]
+    CivoVpc: _ClassVar[CloudResourceKind]
+    CloudflareDnsZone: _ClassVar[CloudResourceKind]
+    CloudflareKvNamespace: _ClassVar[CloudResourceKind]
+    CloudflareR2Bucket: _ClassVar[CloudResourceKind]
+    CloudflareWorker: _ClassVar[CloudResourceKind]
+    CloudflareLoadBalancer: _ClassVar[CloudResourceKind]
+    CloudflareD1Database: _ClassVar[CloudResourceKind]
+    CloudflareZeroTrustAccessApplication: _ClassVar[CloudResourceKind]
+    Auth0Connection: _ClassVar[CloudResourceKind]
+    Auth0Client: _ClassVar[CloudResourceKind]
+    Auth0EventStream: _ClassVar[CloudResourceKind]
+    Auth0ResourceServer: _ClassVar[CloudResourceKind]
+cloud_resource_provider_unspecified: CloudResourceProvider
+kubernetes: CloudResourceProvider
+cloud_resource_kind_version_unspecified: CloudResourceKindVersion
+v1: CloudResourceKindVersion
+unspecified: CloudResourceKind
+TestCloudResourceOne: CloudResourceKind
+TestCloudResourceTwo: CloudResourceKind
+TestCloudResourceThree: CloudResourceKind
+ConfluentKafka: CloudResourceKind
+MongodbAtlas: CloudResourceKind
+SnowflakeDatabase: CloudResourceKind
+AwsAlb: CloudResourceKind
+AwsCertManagerCert: CloudResourceKind
+AwsCloudFront: CloudResourceKind
+AwsDynamodb: CloudResourceKind
+AwsEcrRepo: CloudResourceKind
+AwsEcsCluster: CloudResourceKind
+AwsEcsService: CloudResourceKind
+AwsEksCluster: CloudResourceKind
+AwsIamRole: CloudResourceKind
+AwsLambda: CloudResourceKind
+AwsRdsCluster: CloudResourceKind
+AwsRdsInstance: CloudResourceKind
+AwsRoute53Zone: CloudResourceKind
+AwsS3Bucket: CloudResourceKind
+AwsSecretsManager: CloudResourceKind
+AwsSecurityGroup: CloudResourceKind
+AwsVpc: CloudResourceKind
+AwsEksNodeGroup: CloudResourceKind
+AwsIamUser: CloudResourceKind
+AwsKmsKey: CloudResourceKind
+AwsEc2Instance: CloudResourceKind
+AwsClientVpn: CloudResourceKind
+AzureAksCluster: CloudResourceKind
+AzureAksNodePool: CloudResourceKind
+AzureContainerRegistry: CloudResourceKind
+AzureDnsZone: CloudResourceKind
+AzureKeyVault: CloudResourceKind
+AzureVpc: CloudResourceKind
+AzureNatGateway: CloudResourceKind
+GcpArtifactRegistryRepo: CloudResourceKind
+GcpCloudCdn: CloudResourceKind
+GcpCloudFunction: CloudResourceKind
+GcpCloudRun: CloudResourceKind
+GcpCloudSql: CloudResourceKind
+GcpDnsZone: CloudResourceKind
+GcpGcsBucket: CloudResourceKind
+GcpGkeCluster: CloudResourceKind
+GcpSecretsManager: CloudResourceKind
+GcpProject: CloudResourceKind
+GcpVpc: CloudResourceKind
+GcpSubnetwork: CloudResourceKind
+GcpRouterNat: CloudResourceKind
+GcpGkeNodePool: CloudResourceKind
+GcpServiceAccount: CloudResourceKind
+GcpGkeWorkloadIdentityBinding: CloudResourceKind
+GcpCertManagerCert: CloudResourceKind
+KubernetesArgocd: CloudResourceKind
+KubernetesCronJob: CloudResourceKind
+KubernetesElasticsearch: CloudResourceKind
+KubernetesGitlab: CloudResourceKind
+KubernetesGrafana: CloudResourceKind
+KubernetesHelmRelease: CloudResourceKind
+KubernetesJenkins: CloudResourceKind
+KubernetesKafka: CloudResourceKind
+KubernetesKeycloak: CloudResourceKind
+KubernetesLocust: CloudResourceKind
+KubernetesDeployment: CloudResourceKind
+KubernetesMongodb: CloudResourceKind
+KubernetesNeo4j: CloudResourceKind
+KubernetesOpenFga: CloudResourceKind
+KubernetesPostgres: CloudResourceKind
+KubernetesPrometheus: CloudResourceKind
+KubernetesRedis: CloudResourceKind
+KubernetesSignoz: CloudResourceKind
+KubernetesSolr: CloudResourceKind
+KubernetesTemporal: CloudResourceKind
+KubernetesNats: CloudResourceKind
+KubernetesCertManager: CloudResourceKind
+KubernetesElasticOperator: CloudResourceKind
+KubernetesExternalDns: CloudResourceKind
+KubernetesIngressNginx: CloudResourceKind
+KubernetesIstio: CloudResourceKind
+KubernetesStrimziKafkaOperator: CloudResourceKind
+KubernetesZalandoPostgresOperator: CloudResourceKind
+KubernetesSolrOperator: CloudResourceKind
+KubernetesExternalSecrets: CloudResourceKind
+KubernetesClickHouse: CloudResourceKind
+KubernetesAltinityOperator: CloudResourceKind
+KubernetesPerconaPostgresOperator: CloudResourceKind
+KubernetesPerconaMongoOperator: CloudResourceKind
+KubernetesPerconaMysqlOperator: CloudResourceKind
+KubernetesHarbor: CloudResourceKind
+KubernetesNamespace: CloudResourceKind
+KubernetesGatewayApiCrds: CloudResourceKind
+KubernetesTektonOperator: CloudResourceKind
+KubernetesTekton: CloudResourceKind
+KubernetesStatefulSet: CloudResourceKind
+KubernetesDaemonSet: CloudResourceKind
+KubernetesManifest: CloudResourceKind
+KubernetesGhaRunnerScaleSetController: CloudResourceKind
+KubernetesGhaRunnerScaleSet: CloudResourceKind
+DigitalOceanAppPlatformService: CloudResourceKind
+DigitalOceanBucket: CloudResourceKind
+DigitalOceanContainerRegistry: CloudResourceKind
+DigitalOceanDatabaseCluster: CloudResourceKind
+DigitalOceanDnsZone: CloudResourceKind
+DigitalOceanDroplet: CloudResourceKind
+DigitalOceanFirewall: CloudResourceKind
+DigitalOceanFunction: CloudResourceKind
+DigitalOceanKubernetesCluster: CloudResourceKind
+DigitalOceanKubernetesNodePool: CloudResourceKind
+DigitalOceanLoadBalancer: CloudResourceKind
+DigitalOceanVolume: CloudResourceKind
+DigitalOceanVpc: CloudResourceKind
+DigitalOceanCertificate: CloudResourceKind
+CivoBucket: CloudResourceKind
+CivoCertificate: CloudResourceKind
+CivoComputeInstance: CloudResourceKind
+CivoDatabase: CloudResourceKind
+CivoDnsZone: CloudResourceKind
+CivoFirewall: CloudResourceKind
+CivoIpAddress: CloudResourceKind
+CivoKubernetesCluster: CloudResourceKind
+CivoKubernetesNodePool: CloudResourceKind
+CivoVolume: CloudResourceKind
+CivoVpc: CloudResourceKind
+CloudflareDnsZone: CloudResourceKind
+CloudflareKvNamespace: CloudResourceKind
+CloudflareR2Bucket: CloudResourceKind
+CloudflareWorker: CloudResourceKind
+CloudflareLoadBalancer: CloudResourceKind
+CloudflareD1Database: CloudResourceKind
+CloudflareZeroTrustAccessApplication: CloudResourceKind
+Auth0Connection: CloudResourceKind
+Auth0Client: CloudResourceKind
+Auth0EventStream: CloudResourceKind
+Auth0ResourceServer: CloudResourceKind
+KIND_META_FIELD_NUMBER: _ClassVar[int]
+kind_meta: _descriptor.FieldDescriptor
+
+class CloudResourceKindMeta(_message.Message):
+    __slots__ = ("provider", "version", "name", "id_prefix", "is_service_kind")
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ID_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    IS_SERVICE_KIND_FIELD_NUMBER: _ClassVar[int]
+    provider: CloudResourceProvider
+    version: CloudResourceKindVersion
+    name: str
+    id_prefix: str
+    is_service_kind: bool
+    def __init__(self, provider: _Optional[_Union[CloudResourceProvider, str]] = ..., version: _Optional[_Union[CloudResourceKindVersion, str]] = ..., name: _Optional[str] = ..., id_prefix: _Optional[str] = ..., is_service_kind: _Optional[bool] = ...) -> None: ...

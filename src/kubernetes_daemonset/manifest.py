@@ -1,0 +1,314 @@
+"""YAML -> message, with the place of every field and all mistakes in one run.
+
+The reader walks the YAML nodes beside the message's own description, so there is no second list of fields to keep: what
+the .proto files say is what may be written, in snake_case or camelCase. Shapes that differ are brought together by
+`dialects` before a message is read.
+"""
+
+import difflib
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
+
+from kubernetes_daemonset import dialects, yamltree
+from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
+from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
+from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
+
+MAX_NODES: Final = 100_000  # aliases can make a small file stand for billions
+
+KIND: Final = "KubernetesDaemonSet"
+
+_SHOWN: Final = 12  # names of fields in one message: more than anyone reads
+_DIGITS: Final = 24  # more than any number that fits has, with its sign and 0x; int() raises at thousands of them
+
+_BOOLEANS: Final = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
+_INTEGERS: Final = {
+    FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
+    FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
+}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A manifest, what it was given with, and where each of its fields was written."""
+
+    input: KubernetesDaemonSetStackInput
+    source: str
+    places: Mapping[str, Place]
+
+    @property
+    def manifest(self) -> KubernetesDaemonSet:
+        return self.input.target
+
+    def place(self, path: str) -> Place:
+        """Where a field was written, or else the nearest field above it that was."""
+        while path:
+            if found := self.places.get(path):
+                return found
+            path = path[: max(path.rfind("."), path.rfind("["))] if ("." in path or "[" in path) else ""
+        return self.places.get("", Place(self.source))
+
+
+def load(content: bytes, source: str) -> list[Loaded]:
+    """Every manifest of a text. Raises one ManifestError with all mistakes of all of them."""
+    mistakes: list[Mistake] = []
+    loaded = []
+    for root in yamltree.documents(content, source):
+        reader = Reader(source)
+        loaded.append(_document(reader, root))
+        mistakes += reader.mistakes
+    if not loaded:
+        mistakes.append(Mistake("", f"nothing in it; write a manifest of kind {KIND}", Place(source)))
+    if mistakes:
+        raise ManifestError(mistakes)
+    return loaded
+
+
+def kind_of(root: Node) -> str | None:
+    """The kind that a document names; None if it names none."""
+    if isinstance(root, MappingNode):
+        for key, value in yamltree.pairs(root):
+            if isinstance(key, ScalarNode) and key.value == "kind" and isinstance(value, ScalarNode):
+                return str(value.value)
+    return None
+
+
+def _document(reader: "Reader", root: Node) -> Loaded:
+    result = KubernetesDaemonSetStackInput()
+    if _is_stack_input(root):
+        reader.fill(result, root, "")
+        return Loaded(result, reader.source, {path.removeprefix("target."): at for path, at in reader.places.items()})
+    result.target.SetInParent()
+    reader.fill(result.target, root, "")
+    return Loaded(result, reader.source, reader.places)
+
+
+def _is_stack_input(root: Node) -> bool:
+    return isinstance(root, MappingNode) and any(
+        isinstance(key, ScalarNode) and key.value == "target" for key, _ in yamltree.pairs(root)
+    )
+
+
+@dataclass
+class Reader:
+    """Reads nodes into messages, and notes each mistake instead of stopping at it."""
+
+    source: str
+    mistakes: list[Mistake] = field(default_factory=list)
+    places: dict[str, Place] = field(default_factory=dict)
+    nodes: int = 0
+
+    def fill(self, message: Message, node: Node, path: str) -> None:
+        """Reads a mapping into a message."""
+        self._count(node, path)
+        node = dialects.shaped(message.DESCRIPTOR.full_name, node)
+        self.places[path] = yamltree.place(node, self.source)
+        if yamltree.is_null(node):
+            return
+        if not isinstance(node, MappingNode):
+            self._note(
+                node, path, f"expected a mapping with {_some(fields(message.DESCRIPTOR))}, found {yamltree.kind(node)}"
+            )
+            return
+        given: dict[str, str] = {}
+        for key, value in yamltree.pairs(node):
+            self._entry(message, key, value, path, given)
+
+    def read(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> None:
+        """Reads a node into one field of a message."""
+        self._count(node, path)
+        self.places[path] = yamltree.place(node, self.source)
+        if yamltree.is_null(node):
+            return  # as in Kubernetes: written and empty is as good as left out
+        if _is_map(what):
+            self._map(message, what, dialects.entries(what.full_name, node), path)
+        elif what.is_repeated:
+            self._list(message, what, node, path)
+        elif what.message_type:
+            if self._oneof_is_free(message, what, node, path):
+                inner = getattr(message, what.name)
+                inner.SetInParent()
+                self.fill(inner, node, path)
+        elif self._oneof_is_free(message, what, node, path) and (value := self.value(what, node, path)) is not None:
+            setattr(message, what.name, value)
+
+    def value(self, what: FieldDescriptor, node: Node, path: str) -> str | int | bool | None:
+        """A scalar as the field wants it; None, with a mistake noted, if it cannot be that."""
+        if not isinstance(node, ScalarNode):
+            self._note(node, path, f"expected {_wanted(what)}, found {yamltree.kind(node)}")
+            return None
+        text = node.value
+        found: str | int | bool | None
+        match what.cpp_type:
+            case FieldDescriptor.CPPTYPE_STRING:
+                # 9200, true and 1.20 are texts here; they keep the form in which they were written.
+                found = text if _is_unicode(text) else None
+            case FieldDescriptor.CPPTYPE_BOOL:
+                found = _BOOLEANS.get(text.lower())
+            case FieldDescriptor.CPPTYPE_ENUM:
+                found = _enum_value(what, text)
+            case _:
+                found = _integer(text, *_INTEGERS[what.cpp_type])
+        if found is None:
+            self._note(
+                node, path, f"expected {_wanted(what)}, found {yamltree.kind(node)}{_nearest_enum_value(what, text)}"
+            )
+        return found
+
+    def _entry(self, message: Message, key: Node, value: Node, path: str, given: dict[str, str]) -> None:
+        known = fields(message.DESCRIPTOR)
+        name = key.value if isinstance(key, ScalarNode) else ""
+        what = known.get(name)
+        if what is None:
+            self._note(key, path, _unknown(yamltree.kind(key), name, known))
+            return
+        if what.name in given:
+            also = "" if given[what.name] == name else f" (also as {given[what.name]})"
+            self._note(key, _below(path, what.name), f"given twice{also}; leave one out")
+            return
+        given[what.name] = name
+        self.read(message, what, value, _below(path, what.name))
+        # The key's place says more than the value's: an empty value may be on no line at all.
+        self.places[_below(path, what.name)] = yamltree.place(key, self.source)
+
+    def _list(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> None:
+        if not isinstance(node, SequenceNode):
+            self._note(node, path, f"expected a list, found {yamltree.kind(node)}")
+            return
+        items = getattr(message, what.name)
+        for index, item in enumerate(node.value):
+            here = f"{path}[{index}]"
+            if what.message_type:
+                self.fill(items.add(), item, here)
+                continue
+            self._count(item, here)
+            self.places[here] = yamltree.place(item, self.source)
+            if (value := self.value(what, item, here)) is not None:
+                items.append(value)
+
+    def _map(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> None:
+        if not isinstance(node, MappingNode):
+            self._note(node, path, f"expected a mapping of names to values, found {yamltree.kind(node)}")
+            return
+        items = getattr(message, what.name)
+        inner = what.message_type.fields_by_name["value"]
+        for key, value in yamltree.pairs(node):
+            if not isinstance(key, ScalarNode) or not _is_unicode(key.value):
+                self._note(key, path, f"expected a name, found {yamltree.kind(key)}")
+                continue
+            here = entry(path, key.value)
+            if key.value in items:
+                self._note(key, here, "given twice; leave one out")
+                continue
+            self._count(value, here)
+            if inner.message_type:
+                self.fill(items[key.value], value, here)
+            elif yamltree.is_null(value):
+                items[key.value] = ""
+            elif (text := self.value(inner, value, here)) is not None:
+                items[key.value] = text
+            self.places[here] = yamltree.place(key, self.source)
+
+    def _oneof_is_free(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> bool:
+        oneof = what.containing_oneof
+        taken = message.WhichOneof(oneof.name) if oneof else None
+        if taken is None or taken == what.name:
+            return True
+        self._note(node, path, f"cannot stand beside {taken}; leave one of them out")
+        return False
+
+    def _count(self, node: Node, path: str) -> None:
+        self.nodes += 1
+        too_deep = path.count(".") + path.count("[") > yamltree.MAX_DEPTH
+        if too_deep or self.nodes > MAX_NODES:
+            why = "nested too deep" if too_deep else f"more than {MAX_NODES:,} values, by aliases perhaps"
+            raise ManifestError([*self.mistakes, Mistake(path, why, yamltree.place(node, self.source))])
+
+    def _note(self, node: Node, path: str, text: str) -> None:
+        self.mistakes.append(Mistake(path, text, yamltree.place(node, self.source)))
+
+
+@functools.cache
+def fields(message: Descriptor) -> dict[str, FieldDescriptor]:
+    """A message's fields by both of their names: snake_case first, then camelCase."""
+    return {what.name: what for what in message.fields} | {what.json_name: what for what in message.fields}
+
+
+def entry(path: str, key: str) -> str:
+    """The path of a map's entry."""
+    return f"{path}.{key}" if key.replace("_", "").replace("-", "").isalnum() else f'{path}["{key}"]'
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _is_map(what: FieldDescriptor) -> bool:
+    return bool(what.message_type and what.message_type.GetOptions().map_entry)
+
+
+def _unknown(found: str, name: str, known: Mapping[str, FieldDescriptor]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"unknown field {found}; {f'did you mean {near[0]}?' if near else f'it has {_some(known)}'}"
+
+
+def _some(known: Mapping[str, FieldDescriptor]) -> str:
+    names = list(dict.fromkeys(what.name for what in known.values()))
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+
+
+def _wanted(what: FieldDescriptor) -> str:
+    match what.cpp_type:
+        case FieldDescriptor.CPPTYPE_STRING:
+            return "a text"
+        case FieldDescriptor.CPPTYPE_BOOL:
+            return "true or false"
+        case FieldDescriptor.CPPTYPE_ENUM:
+            return f"a {what.enum_type.name}"
+        case _:
+            low, high = _INTEGERS[what.cpp_type]
+            return f"a whole number from {low} to {high}"
+
+
+def _integer(text: str, low: int, high: int) -> int | None:
+    """A whole number as YAML writes it: 10, -1, 1_000, 0x1f, 0o644, and 0644, which is octal."""
+    digits = text.replace("_", "")
+    if len(digits) > _DIGITS:
+        return None
+    sign, digits = (-1, digits[1:]) if digits.startswith("-") else (1, digits.removeprefix("+"))
+    octal = len(digits) > 1 and digits.isdecimal() and digits.startswith("0")
+    try:
+        number = sign * (int(digits, 8) if octal else int(digits, 0))
+    except ValueError:
+        return None
+    return number if low <= number <= high else None
+
+
+def _enum_value(what: FieldDescriptor, text: str) -> int | None:
+    if named := what.enum_type.values_by_name.get(text):
+        return int(named.number)
+    number = _integer(text, 0, 2**31 - 1)
+    return number if number in what.enum_type.values_by_number else None
+
+
+def _nearest_enum_value(what: FieldDescriptor, text: str) -> str:
+    if what.cpp_type != FieldDescriptor.CPPTYPE_ENUM:
+        return ""
+    near = difflib.get_close_matches(text, what.enum_type.values_by_name, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _is_unicode(text: str) -> bool:
+    """YAML's escapes can write halves of surrogate pairs, which are no characters."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def walk(message: Message) -> Iterator[tuple[FieldDescriptor, object]]:
+    """The fields that are set, in the order in which the .proto file has them."""
+    yield from sorted(message.ListFields(), key=lambda pair: pair[0].index)

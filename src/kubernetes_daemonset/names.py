@@ -1,0 +1,73 @@
+"""What the objects of a component are called, and the labels by which they are found again."""
+
+import re
+from typing import Final
+
+from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
+
+MANAGED_BY: Final = "kubernetes-daemonset"  # also the field manager of every write
+
+NAME: Final = "app.kubernetes.io/name"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+# Cluster-wide objects of two components of one name differ by this.
+_NAMESPACE: Final = "kubernetes-daemonset/namespace"
+
+# The contract with kube-node-ready: docs/daemonset/required-agents.md.
+REQUIRED: Final = "node-ready/required"
+GATE: Final = "node-ready/unverified"
+
+_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def namespace(manifest: KubernetesDaemonSet) -> str:
+    return manifest.spec.namespace.value
+
+
+def service_account(manifest: KubernetesDaemonSet) -> str:
+    """The account of the pods; empty for the namespace's own default."""
+    spec = manifest.spec
+    if spec.create_service_account:
+        return spec.service_account_name or manifest.metadata.name
+    return spec.service_account_name
+
+
+def env_secret(manifest: KubernetesDaemonSet) -> str:
+    return f"{manifest.metadata.name}-env-secrets"
+
+
+def pull_secret(manifest: KubernetesDaemonSet) -> str:
+    return f"{manifest.metadata.name}-image-pull-secret"
+
+
+def cluster_role(manifest: KubernetesDaemonSet) -> str:
+    """Cluster-wide, so the namespace belongs into it: two components of one name in two namespaces must not meet."""
+    return f"{MANAGED_BY}:{namespace(manifest)}:{manifest.metadata.name}"
+
+
+def selector(manifest: KubernetesDaemonSet) -> dict[str, str]:
+    """Chooses the component's pods and no others. It can never change, so it holds names alone."""
+    return {MANAGED_BY_LABEL: MANAGED_BY, NAME: manifest.metadata.name}
+
+
+def owned(manifest: KubernetesDaemonSet) -> dict[str, str]:
+    """The labels of everything that was made for this component, cluster-wide objects included."""
+    return selector(manifest) | {_NAMESPACE: namespace(manifest)}
+
+
+def labels(manifest: KubernetesDaemonSet) -> dict[str, str]:
+    """The labels of every object: the user's, the original's, the recommended ones, and those that mark it as ours."""
+    metadata = manifest.metadata
+    originals = {
+        "planton.ai/resource": "true",
+        "planton.ai/kind": "KubernetesDaemonSet",
+        "planton.ai/name": metadata.name,
+        "planton.ai/id": metadata.id,
+        "planton.ai/organization": metadata.org,
+        "planton.ai/environment": metadata.env,
+    }
+    version = manifest.spec.container.app.image.tag
+    recommended = {"app.kubernetes.io/component": "node-agent", "app.kubernetes.io/version": version}
+    fitting = {
+        key: value for key, value in (originals | recommended).items() if value and _LABEL_VALUE.fullmatch(value)
+    }
+    return dict(sorted((fitting | dict(metadata.labels) | owned(manifest)).items()))

@@ -1,0 +1,194 @@
+"""Message -> Kubernetes objects, in the order in which they are to be made.
+
+Pure: every backend takes these objects and builds none of its own.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubernetes_daemonset import names
+from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
+from kubernetes_daemonset.api.v1.spec_pb2 import KubernetesDaemonSetRbacRule, KubernetesDaemonSetSpec
+from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
+from kubernetes_daemonset.pod import pod_spec
+
+Json = dict[str, Any]
+
+CONFIG_CHECKSUM: Final = "kubernetes-daemonset/config-checksum"
+SECRETS_CHECKSUM: Final = "kubernetes-daemonset/secrets-checksum"
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+
+def render(given: KubernetesDaemonSetStackInput) -> list[Json]:
+    """Everything that a valid manifest asks for; what others need comes first."""
+    manifest = given.target
+    found = [
+        _namespace(manifest),
+        _service_account(manifest),
+        *_config_maps(manifest),
+        _env_secret(manifest),
+        _pull_secret(given),
+        *_rights(manifest),
+        _daemon_set(given),
+    ]
+    return [one for one in found if one is not None]
+
+
+def env_secret_data(manifest: KubernetesDaemonSet) -> dict[str, str]:
+    """The secret variables that are given as texts, and so go into a Secret of ours."""
+    secrets = manifest.spec.container.app.env.secrets
+    return {name: secrets[name].value for name in sorted(secrets) if not secrets[name].HasField("secret_ref")}
+
+
+def pull_secrets(given: KubernetesDaemonSetStackInput) -> list[str]:
+    spec = given.target.spec
+    made = names.pull_secret(given.target) if given.docker_config_json else ""
+    return [
+        name
+        for name in dict.fromkeys([made, spec.container.app.image.pull_secret_name, *spec.image_pull_secrets])
+        if name
+    ]
+
+
+def _namespace(manifest: KubernetesDaemonSet) -> Json | None:
+    if not manifest.spec.create_namespace:
+        return None
+    # Several components may share a namespace, so it carries nothing of any one of them.
+    metadata = {"name": names.namespace(manifest), "labels": {names.MANAGED_BY_LABEL: names.MANAGED_BY}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def _service_account(manifest: KubernetesDaemonSet) -> Json | None:
+    if not manifest.spec.create_service_account:
+        return None
+    metadata = _metadata(manifest, names.service_account(manifest))
+    if extra := dict(manifest.spec.service_account_annotations):
+        metadata["annotations"] = dict(sorted((metadata.get("annotations", {}) | extra).items()))
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+
+
+def _config_maps(manifest: KubernetesDaemonSet) -> list[Json]:
+    return [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(manifest, name), "data": {name: text}}
+        for name, text in sorted(manifest.spec.config_maps.items())
+    ]
+
+
+def _env_secret(manifest: KubernetesDaemonSet) -> Json | None:
+    data = env_secret_data(manifest)
+    return _secret(manifest, names.env_secret(manifest), "Opaque", data) if data else None
+
+
+def _pull_secret(given: KubernetesDaemonSetStackInput) -> Json | None:
+    if not given.docker_config_json:
+        return None
+    data = {".dockerconfigjson": given.docker_config_json}
+    return _secret(given.target, names.pull_secret(given.target), "kubernetes.io/dockerconfigjson", data)
+
+
+def _secret(manifest: KubernetesDaemonSet, name: str, kind: str, data: Mapping[str, str]) -> Json:
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": _metadata(manifest, name), "type": kind, "data": encoded}
+
+
+def _rights(manifest: KubernetesDaemonSet) -> list[Json]:
+    rbac = manifest.spec.rbac
+    found: list[Json] = []
+    if rbac.cluster_rules:
+        metadata = _metadata(manifest, names.cluster_role(manifest), namespaced=False)
+        found += _role(manifest, "ClusterRole", metadata, [_rule(one) for one in rbac.cluster_rules])
+    if rbac.namespace_rules:
+        metadata = _metadata(manifest, manifest.metadata.name)
+        found += _role(manifest, "Role", metadata, [_rule(one) for one in rbac.namespace_rules])
+    return found
+
+
+def _role(manifest: KubernetesDaemonSet, kind: str, metadata: Json, rules: list[Json]) -> list[Json]:
+    subject = {
+        "kind": "ServiceAccount",
+        "name": names.service_account(manifest),
+        "namespace": names.namespace(manifest),
+    }
+    version = f"{_RBAC}/v1"
+    return [
+        {"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules},
+        {
+            "apiVersion": version,
+            "kind": f"{kind}Binding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": metadata["name"]},
+            "subjects": [subject],
+        },
+    ]
+
+
+def _rule(one: KubernetesDaemonSetRbacRule) -> Json:
+    if one.non_resource_urls:
+        return {"nonResourceURLs": list(one.non_resource_urls), "verbs": list(one.verbs)}
+    rule: Json = {"apiGroups": list(one.api_groups), "resources": list(one.resources), "verbs": list(one.verbs)}
+    return rule | ({"resourceNames": list(one.resource_names)} if one.resource_names else {})
+
+
+def _daemon_set(given: KubernetesDaemonSetStackInput) -> Json:
+    manifest, spec = given.target, given.target.spec
+    metadata = _metadata(manifest, manifest.metadata.name)
+    if spec.require_on_new_nodes:
+        metadata["annotations"] = dict(sorted((metadata.get("annotations", {}) | {names.REQUIRED: "true"}).items()))
+    body: Json = {"selector": {"matchLabels": names.selector(manifest)}, "updateStrategy": _update_strategy(spec)}
+    if spec.min_ready_seconds:
+        body["minReadySeconds"] = spec.min_ready_seconds
+    if spec.HasField("revision_history_limit"):
+        body["revisionHistoryLimit"] = spec.revision_history_limit
+    body["template"] = {"metadata": _pod_metadata(manifest), "spec": pod_spec(manifest, pull_secrets(given))}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": body}
+
+
+def _update_strategy(spec: KubernetesDaemonSetSpec) -> Json:
+    given = spec.update_strategy
+    if given.type == "OnDelete":
+        return {"type": "OnDelete"}
+    unavailable, surge = given.rolling_update.max_unavailable, given.rolling_update.max_surge
+    if any(digit in surge for digit in "123456789"):
+        # Kubernetes takes 1 for max_unavailable if it is left out, and then refuses the surge.
+        unavailable = unavailable or "0"
+    rolling = {
+        key: int(value) if value.isdecimal() else value
+        for key, value in (("maxUnavailable", unavailable), ("maxSurge", surge))
+        if value
+    }
+    return {"type": "RollingUpdate"} | ({"rollingUpdate": rolling} if rolling else {})
+
+
+def _pod_metadata(manifest: KubernetesDaemonSet) -> Json:
+    annotations = dict(manifest.metadata.annotations) | dict(manifest.spec.pod_annotations) | _checksums(manifest)
+    metadata: Json = {"labels": dict(sorted((dict(manifest.spec.pod_labels) | names.labels(manifest)).items()))}
+    return metadata | ({"annotations": dict(sorted(annotations.items()))} if annotations else {})
+
+
+def _checksums(manifest: KubernetesDaemonSet) -> dict[str, str]:
+    """Changed configuration changes these, and so rolls the pods."""
+    found = {}
+    if manifest.spec.config_maps:
+        found[CONFIG_CHECKSUM] = hashlib.sha256(_joined(manifest.spec.config_maps)).hexdigest()
+    if secrets := env_secret_data(manifest):
+        # Slow on purpose: more people read annotations than Secrets, and a fast sum of a short password gives it away.
+        salt = f"{names.namespace(manifest)}/{manifest.metadata.name}".encode()
+        found[SECRETS_CHECKSUM] = hashlib.scrypt(_joined(secrets), salt=salt, n=2**13, r=8, p=1, dklen=32).hex()
+    return found
+
+
+def _joined(texts: Mapping[str, str]) -> bytes:
+    """Unambiguous: the length of each part stands before it."""
+    parts = [part.encode() for item in sorted(texts.items()) for part in item]
+    return b"".join(b"%d:%b" % (len(part), part) for part in parts)
+
+
+def _metadata(manifest: KubernetesDaemonSet, name: str, *, namespaced: bool = True) -> Json:
+    metadata: Json = {"name": name} | ({"namespace": names.namespace(manifest)} if namespaced else {})
+    metadata["labels"] = names.labels(manifest)
+    if manifest.metadata.annotations:
+        metadata["annotations"] = dict(sorted(manifest.metadata.annotations.items()))
+    return metadata

@@ -1,0 +1,67 @@
+"""All that is wrong with a manifest, at once: what the .proto files say, then `rules`, each with its field's line."""
+
+import functools
+from collections.abc import Iterable
+from typing import cast
+
+import protovalidate
+from google.protobuf.descriptor import Descriptor
+
+from kubernetes_daemonset import rules
+from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
+from kubernetes_daemonset.manifest import Loaded, entry
+from kubernetes_daemonset.mistakes import Mistake, Severity
+
+
+def validate(loaded: Loaded) -> list[Mistake]:
+    """Errors and warnings, in the order in which the manifest is written."""
+    found = [*_broken_rules(loaded), *rules.findings(loaded.input)]
+    mistakes = {
+        Mistake(one.path, one.text, loaded.place(one.path), one.severity): None  # the same thing is said once
+        for one in found
+    }
+    return sorted(mistakes, key=lambda one: (one.place.line, one.place.column, one.path))
+
+
+def errors(mistakes: Iterable[Mistake]) -> list[Mistake]:
+    return [one for one in mistakes if one.severity is Severity.ERROR]
+
+
+def _broken_rules(loaded: Loaded) -> list[rules.Finding]:
+    found = []
+    for violation in _validator().collect_violations(loaded.input):
+        where = violation.proto.field
+        path, choices = _path(where.elements if where else [], _root())
+        text = violation.proto.message
+        if violation.proto.rule_id == "required":
+            text = f"needs one of {', '.join(choices)}" if choices else "is required"
+        found.append(rules.Finding(path.removeprefix("target."), text))
+    return found
+
+
+def _path(elements: Iterable[protovalidate.FieldPathElementPb], message: Descriptor) -> tuple[str, list[str]]:
+    """Where a rule was broken, and what to choose from if it is a choice that was not made."""
+    path = ""
+    for element in elements:
+        what = message.fields_by_name.get(element.field_name)
+        if what is None:
+            return path, [member.name for member in message.oneofs_by_name[element.field_name].fields]
+        path = f"{path}.{element.field_name}" if path else element.field_name
+        message = what.message_type
+        if subscript := element.subscript:
+            if subscript.field == "index":
+                path = f"{path}[{subscript.value}]"
+            else:
+                path = entry(path, str(subscript.value))
+                message = message.fields_by_name["value"].message_type
+    return path, []
+
+
+def _root() -> Descriptor:
+    return cast("Descriptor", KubernetesDaemonSetStackInput.DESCRIPTOR)
+
+
+@functools.cache
+def _validator() -> protovalidate.Validator:
+    """Compiles a message's rules when it first sees the message; kept, so that it does so once."""
+    return protovalidate.Validator()

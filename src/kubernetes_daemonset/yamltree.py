@@ -1,0 +1,114 @@
+"""Text -> YAML nodes that know their line and column, bounded in size and depth, with merge keys resolved.
+
+Nodes, not values: a mistake found later can still say where it was written, and `9200` can still become the text that
+a field wants.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import yaml
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
+
+from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
+
+# The C loader is ten times as fast; a PyYAML built without libyaml lacks it.
+_Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+MAX_BYTES: Final = 4 * 1024 * 1024  # three times what etcd takes in one object
+MAX_DEPTH: Final = 64  # a manifest has 12 levels at most
+
+_SHOWN: Final = 60  # characters of a value in a message
+
+NULL: Final = "tag:yaml.org,2002:null"
+_MERGE: Final = "tag:yaml.org,2002:merge"
+
+
+def documents(content: bytes, source: str) -> list[Node]:
+    """Every YAML document of a text that is not empty."""
+    if len(content) > MAX_BYTES:
+        raise _refused(
+            Place(source), f"{len(content):,} bytes is too much for a manifest; at most {MAX_BYTES:,} are read"
+        )
+    try:
+        return [root for root in yaml.compose_all(content, Loader=_Loader) if not is_null(root)]
+    except yaml.reader.ReaderError as why:
+        raise _refused(Place(source), f"not a text in UTF-8: {why.reason} at byte {why.position}") from why
+    except yaml.MarkedYAMLError as why:
+        raise _refused(_place_of_error(why, source), f"not YAML: {_reason(why)}") from why
+    except (yaml.YAMLError, UnicodeError) as why:
+        raise _refused(Place(source), f"not YAML: {why}") from why
+    except RecursionError as why:
+        raise _refused(Place(source), "nested too deep") from why
+
+
+def place(node: Node, source: str) -> Place:
+    mark = node.start_mark
+    return Place(source, mark.line + 1, mark.column + 1) if mark else Place(source)
+
+
+def is_null(node: Node) -> bool:
+    return node.tag == NULL
+
+
+def kind(node: Node) -> str:
+    """What a node is, in words for a message."""
+    match node:
+        case MappingNode():
+            return "a mapping"
+        case SequenceNode():
+            return "a list"
+        case _:
+            return "nothing" if is_null(node) else f'"{_shortened(node.value)}"'
+
+
+def pairs(node: MappingNode) -> Iterator[tuple[Node, Node]]:
+    """A mapping's keys and values, those it merges by `<<` included: its own win, then those merged first."""
+    merged = [value for key, value in node.value if key.tag == _MERGE]
+    own = [(key, value) for key, value in node.value if key.tag != _MERGE]
+    yield from own
+    if merged:
+        yield from _merged(merged, {key.value for key, _ in own if isinstance(key, ScalarNode)}, MAX_DEPTH)
+
+
+def _merged(values: list[Node], taken: set[str], depth: int) -> Iterator[tuple[Node, Node]]:
+    if not depth:  # a mapping that merges itself
+        return
+    for value in values:
+        if isinstance(value, SequenceNode):
+            yield from _merged(value.value, taken, depth - 1)
+        elif isinstance(value, MappingNode):
+            for key, item in value.value:
+                if key.tag == _MERGE:
+                    continue
+                if isinstance(key, ScalarNode) and key.value not in taken:
+                    taken.add(key.value)
+                    yield key, item
+            yield from _merged([item for key, item in value.value if key.tag == _MERGE], taken, depth - 1)
+
+
+def scalar(text: str, like: Node, tag: str = "tag:yaml.org,2002:str") -> ScalarNode:
+    """A scalar that was not written so, at the place of what it stands for."""
+    return ScalarNode(tag, text, start_mark=like.start_mark, end_mark=like.end_mark)
+
+
+def mapping(items: list[tuple[Node, Node]], like: Node) -> MappingNode:
+    """A mapping that was not written so, at the place of what it stands for."""
+    return MappingNode("tag:yaml.org,2002:map", items, start_mark=like.start_mark, end_mark=like.end_mark)
+
+
+def _refused(where: Place, text: str) -> ManifestError:
+    return ManifestError([Mistake("", text, where)])
+
+
+def _place_of_error(why: yaml.MarkedYAMLError, source: str) -> Place:
+    mark = why.problem_mark or why.context_mark
+    return Place(source, mark.line + 1, mark.column + 1) if mark else Place(source)
+
+
+def _reason(why: yaml.MarkedYAMLError) -> str:
+    return ", ".join(part for part in (why.context, why.problem) if part)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
