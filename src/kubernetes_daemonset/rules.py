@@ -119,7 +119,7 @@ def _secrets_are_near(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     for path, reference in _secret_references(manifest):
         if reference.namespace not in {"", names.namespace(manifest)}:
             here = names.namespace(manifest)
-            text = f'a pod cannot read Secrets of "{reference.namespace}"; copy {reference.name} to "{here}", leave this out'
+            text = f'a pod cannot read Secrets of "{reference.namespace}"; copy {reference.name} to "{here}"'
             yield Finding(f"{path}.secret_ref.namespace", text)
 
 
