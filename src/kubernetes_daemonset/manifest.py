@@ -7,7 +7,7 @@ the .proto files say is what may be written, in snake_case or camelCase. Shapes 
 
 import difflib
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -55,15 +55,20 @@ class Loaded:
         return self.places.get("", Place(self.source))
 
 
-def load(content: bytes, source: str) -> list[Loaded]:
-    """Every manifest of a text. Raises one ManifestError with all mistakes of all of them."""
+def load(content: bytes, source: str, *, skip_others: bool = False) -> list[Loaded]:
+    """Every manifest of a text. Raises one ManifestError with all mistakes of all of them.
+
+    Documents of other kinds are mistakes, or are left alone: a folder may hold much that is not ours.
+    """
     mistakes: list[Mistake] = []
     loaded = []
     for root in yamltree.documents(content, source):
+        if skip_others and kind_of(root) not in {None, KIND}:
+            continue
         reader = Reader(source)
         loaded.append(_document(reader, root))
         mistakes += reader.mistakes
-    if not loaded:
+    if not loaded and not skip_others:
         mistakes.append(Mistake("", f"nothing in it; write a manifest of kind {KIND}", Place(source)))
     if mistakes:
         raise ManifestError(mistakes)
@@ -85,7 +90,10 @@ def _document(reader: "Reader", root: Node) -> Loaded:
         reader.fill(result, root, "")
         return Loaded(result, reader.source, {path.removeprefix("target."): at for path, at in reader.places.items()})
     result.target.SetInParent()
-    reader.fill(result.target, root, "")
+    if (kind := kind_of(root)) not in {None, KIND}:  # its fields mean something else, so nothing is said about them
+        reader.note(root, "kind", f'"{kind}" is another kind; write {KIND}')
+    else:
+        reader.fill(result.target, root, "")
     return Loaded(result, reader.source, reader.places)
 
 
@@ -112,7 +120,7 @@ class Reader:
         if yamltree.is_null(node):
             return
         if not isinstance(node, MappingNode):
-            self._note(
+            self.note(
                 node, path, f"expected a mapping with {_some(fields(message.DESCRIPTOR))}, found {yamltree.kind(node)}"
             )
             return
@@ -126,7 +134,7 @@ class Reader:
         self.places[path] = yamltree.place(node, self.source)
         if yamltree.is_null(node):
             return  # as in Kubernetes: written and empty is as good as left out
-        if _is_map(what):
+        if is_map(what):
             self._map(message, what, dialects.entries(what.full_name, node), path)
         elif what.is_repeated:
             self._list(message, what, node, path)
@@ -141,7 +149,7 @@ class Reader:
     def value(self, what: FieldDescriptor, node: Node, path: str) -> str | int | bool | None:
         """A scalar as the field wants it; None, with a mistake noted, if it cannot be that."""
         if not isinstance(node, ScalarNode):
-            self._note(node, path, f"expected {_wanted(what)}, found {yamltree.kind(node)}")
+            self.note(node, path, f"expected {_wanted(what)}, found {yamltree.kind(node)}")
             return None
         text = node.value
         found: str | int | bool | None
@@ -156,7 +164,7 @@ class Reader:
             case _:
                 found = _integer(text, *_INTEGERS[what.cpp_type])
         if found is None:
-            self._note(
+            self.note(
                 node, path, f"expected {_wanted(what)}, found {yamltree.kind(node)}{_nearest_enum_value(what, text)}"
             )
         return found
@@ -166,11 +174,11 @@ class Reader:
         name = key.value if isinstance(key, ScalarNode) else ""
         what = known.get(name)
         if what is None:
-            self._note(key, path, _unknown(yamltree.kind(key), name, known))
+            self.note(key, path, unknown(yamltree.kind(key), name, known))
             return
         if what.name in given:
             also = "" if given[what.name] == name else f" (also as {given[what.name]})"
-            self._note(key, _below(path, what.name), f"given twice{also}; leave one out")
+            self.note(key, _below(path, what.name), f"given twice{also}; leave one out")
             return
         given[what.name] = name
         self.read(message, what, value, _below(path, what.name))
@@ -179,7 +187,7 @@ class Reader:
 
     def _list(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> None:
         if not isinstance(node, SequenceNode):
-            self._note(node, path, f"expected a list, found {yamltree.kind(node)}")
+            self.note(node, path, f"expected a list, found {yamltree.kind(node)}")
             return
         items = getattr(message, what.name)
         for index, item in enumerate(node.value):
@@ -194,17 +202,17 @@ class Reader:
 
     def _map(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> None:
         if not isinstance(node, MappingNode):
-            self._note(node, path, f"expected a mapping of names to values, found {yamltree.kind(node)}")
+            self.note(node, path, f"expected a mapping of names to values, found {yamltree.kind(node)}")
             return
         items = getattr(message, what.name)
         inner = what.message_type.fields_by_name["value"]
         for key, value in yamltree.pairs(node):
             if not isinstance(key, ScalarNode) or not _is_unicode(key.value):
-                self._note(key, path, f"expected a name, found {yamltree.kind(key)}")
+                self.note(key, path, f"expected a name, found {yamltree.kind(key)}")
                 continue
             here = entry(path, key.value)
             if key.value in items:
-                self._note(key, here, "given twice; leave one out")
+                self.note(key, here, "given twice; leave one out")
                 continue
             self._count(value, here)
             if inner.message_type:
@@ -220,7 +228,7 @@ class Reader:
         taken = message.WhichOneof(oneof.name) if oneof else None
         if taken is None or taken == what.name:
             return True
-        self._note(node, path, f"cannot stand beside {taken}; leave one of them out")
+        self.note(node, path, f"cannot stand beside {taken}; leave one of them out")
         return False
 
     def _count(self, node: Node, path: str) -> None:
@@ -230,7 +238,7 @@ class Reader:
             why = "nested too deep" if too_deep else f"more than {MAX_NODES:,} values, by aliases perhaps"
             raise ManifestError([*self.mistakes, Mistake(path, why, yamltree.place(node, self.source))])
 
-    def _note(self, node: Node, path: str, text: str) -> None:
+    def note(self, node: Node, path: str, text: str) -> None:
         self.mistakes.append(Mistake(path, text, yamltree.place(node, self.source)))
 
 
@@ -249,11 +257,11 @@ def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _is_map(what: FieldDescriptor) -> bool:
+def is_map(what: FieldDescriptor) -> bool:
     return bool(what.message_type and what.message_type.GetOptions().map_entry)
 
 
-def _unknown(found: str, name: str, known: Mapping[str, FieldDescriptor]) -> str:
+def unknown(found: str, name: str, known: Mapping[str, FieldDescriptor]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     return f"unknown field {found}; {f'did you mean {near[0]}?' if near else f'it has {_some(known)}'}"
 
@@ -307,8 +315,3 @@ def _nearest_enum_value(what: FieldDescriptor, text: str) -> str:
 def _is_unicode(text: str) -> bool:
     """YAML's escapes can write halves of surrogate pairs, which are no characters."""
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def walk(message: Message) -> Iterator[tuple[FieldDescriptor, object]]:
-    """The fields that are set, in the order in which the .proto file has them."""
-    yield from sorted(message.ListFields(), key=lambda pair: pair[0].index)

@@ -1,0 +1,190 @@
+# ruff: noqa: N818  these are the answers of a server, and `except Missing` reads as what it means
+"""A cluster, as far as the component needs one: read, apply, list and delete objects of the kinds that it makes.
+
+Objects stay the plain data that the renderer made; nothing is decoded into types and encoded again.
+"""
+
+import json
+import ssl
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import quote
+
+import httpx2
+import yaml
+from lightkube.config.client_adapter import Client, ConnectionParams
+from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.core.exceptions import ConfigError
+
+from kubernetes_daemonset.names import MANAGED_BY
+
+Json = dict[str, Any]
+
+_TIMEOUT: Final = httpx2.Timeout(30)
+_PAGE: Final = 500  # objects a list request: what kubectl asks for
+
+# Every kind that the renderer makes: the path of its API, its plural, and whether it lives in a namespace.
+KINDS: Final = {
+    "Namespace": ("api/v1", "namespaces", False),
+    "ServiceAccount": ("api/v1", "serviceaccounts", True),
+    "ConfigMap": ("api/v1", "configmaps", True),
+    "Secret": ("api/v1", "secrets", True),
+    "ClusterRole": ("apis/rbac.authorization.k8s.io/v1", "clusterroles", False),
+    "ClusterRoleBinding": ("apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", False),
+    "Role": ("apis/rbac.authorization.k8s.io/v1", "roles", True),
+    "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings", True),
+    "DaemonSet": ("apis/apps/v1", "daemonsets", True),
+    "Pod": ("api/v1", "pods", True),
+}
+
+
+class ClusterError(Exception):
+    """The cluster could not be reached, or refused."""
+
+
+class Conflict(ClusterError):
+    """Another manager owns fields that we would change."""
+
+    def __init__(self, text: str, fields: Sequence[str]) -> None:
+        super().__init__(text)
+        self.fields = fields
+
+
+class Forbidden(ClusterError):
+    """The caller's rights do not suffice."""
+
+
+class Missing(ClusterError):
+    """The object, or the namespace it should be in, is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """One object of the cluster."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Self:
+        return cls(body["kind"], body["metadata"]["name"], body["metadata"].get("namespace", ""))
+
+    @property
+    def path(self) -> str:
+        return f"{collection(self.kind, self.namespace)}/{quote(self.name, safe='')}"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
+
+
+def collection(kind: str, namespace: str = "") -> str:
+    api, plural, namespaced = KINDS[kind]
+    return f"/{api}/namespaces/{namespace}/{plural}" if namespaced and namespace else f"/{api}/{plural}"
+
+
+class Cluster:
+    """Requests, and what their answers mean."""
+
+    def __init__(self, http: httpx2.Client) -> None:
+        self._http = http
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def get(self, ref: Ref) -> Json | None:
+        """The object; None if it is not there."""
+        with suppress(Missing):
+            return self._send("GET", ref.path, str(ref))
+        return None
+
+    def apply(self, body: Json, *, force: bool = False, dry_run: bool = False) -> Json:
+        """Server-side apply: our fields become what we say, everyone else's stay."""
+        ref = Ref.of(body)
+        parameters = {"fieldManager": MANAGED_BY, "force": str(force).lower()} | ({"dryRun": "All"} if dry_run else {})
+        headers = {"Content-Type": "application/apply-patch+yaml"}
+        return self._send("PATCH", ref.path, str(ref), params=parameters, headers=headers, content=json.dumps(body))
+
+    def delete(self, ref: Ref, uid: str, *, foreground: bool = False) -> None:
+        """Deletes this very object; one that is gone, or another of the same name, is left alone."""
+        options: Json = {"preconditions": {"uid": uid}} | ({"propagationPolicy": "Foreground"} if foreground else {})
+        with suppress(Missing, Conflict):
+            self._send("DELETE", ref.path, str(ref), json=options)
+
+    def list(self, kind: str, namespace: str, labels: Mapping[str, str]) -> Sequence[Json]:
+        found: list[Json] = []
+        parameters = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items()), "limit": str(_PAGE)}
+        while True:
+            page = self._send("GET", collection(kind, namespace), f"{KINDS[kind][1]} in {namespace}", params=parameters)
+            found += page["items"]
+            if not (token := page["metadata"].get("continue")):
+                return found
+            parameters = parameters | {"continue": token}
+
+    def _send(self, method: str, path: str, what: str, **options: Any) -> Json:  # noqa: ANN401 - httpx2's own
+        try:
+            answer = self._http.request(method, path, **options)
+        except httpx2.HTTPError as why:
+            raise ClusterError(f"{self._http.base_url} does not answer: {str(why) or type(why).__name__}") from why
+        except ConfigError as why:
+            raise ClusterError(f"cannot log in: {why}") from why
+        return _understood(answer, what)
+
+
+def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
+    """By that file and context; without a file as a pod's account, by KUBECONFIG, or by ~/.kube/config."""
+    where = str(kubeconfig) if kubeconfig else "ServiceAccount, KUBECONFIG or ~/.kube/config"
+    try:
+        config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_env()
+        return Cluster(Client(_with_exec(_chosen(config, context)), ConnectionParams(timeout=_TIMEOUT)))
+    except ConfigError as why:
+        raise ClusterError(f"{where}: {why}") from why
+    except (yaml.YAMLError, ssl.SSLError, OSError) as why:
+        raise ClusterError(f"{where}: cannot be used: {str(why).splitlines()[0]}") from why
+    except (TypeError, AttributeError, KeyError, ValueError, AssertionError) as why:
+        raise ClusterError(f"{where}: this is no kubeconfig: {why}") from why
+
+
+def _chosen(config: KubeConfig, context: str | None) -> SingleConfig:
+    if context and context not in config.contexts:
+        raise ConfigError(f'there is no context "{context}"; it has {", ".join(sorted(config.contexts)) or "none"}')
+    chosen = config.get(context)
+    assert chosen is not None, "without a default, lightkube raises"
+    return chosen
+
+
+def _with_exec(config: SingleConfig) -> SingleConfig:
+    """Lightkube refuses login programs of API version v1, whose answer is that of v1beta1."""
+    program = config.user.exec if config.user else None
+    if not config.user or not program or program.apiVersion != "client.authentication.k8s.io/v1":
+        return config
+    older = replace(program, apiVersion="client.authentication.k8s.io/v1beta1")
+    return config._replace(user=replace(config.user, exec=older))
+
+
+def _understood(answer: httpx2.Response, what: str) -> Json:
+    try:
+        body = answer.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict):
+        raise ClusterError(f"{what}: the API server answered {answer.status_code} with something that is no object")
+    if answer.is_success:
+        return body
+    text = f"{what}: {body.get('message', answer.status_code)}"
+    match answer.status_code:
+        case 403 if body.get("reason") == "Forbidden":
+            raise Forbidden(text)
+        case 404:
+            raise Missing(text)
+        case 409:
+            causes = body.get("details", {}).get("causes", [])
+            raise Conflict(text, [f"{one.get('field', '?')} ({one.get('message', '?')})" for one in causes])
+        case _:
+            raise ClusterError(text)

@@ -1,0 +1,129 @@
+"""`--set path=value`: one field of a manifest, of whichever type, replaced by what the command line says.
+
+The value is YAML, read by the same reader as a manifest: `--set spec.host_network=true`, `--set spec.tolerations[0].key=gpu`,
+`--set 'spec.node_selector[kubernetes.io/os]=linux'`, `--set 'spec.tolerations=[{operator: Exists}]'`.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from yaml import Node
+
+from kubernetes_daemonset import yamltree
+from kubernetes_daemonset.manifest import Loaded, Reader, entry, fields, is_map, unknown
+from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
+
+# A name, or what stands between brackets; a dot that belongs to a name is written \.
+_STEP: Final = re.compile(r"\[(?P<bracket>[^\]]*)\]|\.?(?P<name>(?:\\.|[^.\[\\])+)")
+
+
+def override(loaded: Loaded, assignments: Sequence[str]) -> Loaded:
+    """The manifest with every assignment made, in their order."""
+    places = dict(loaded.places)
+    target = type(loaded.input)()
+    target.CopyFrom(loaded.input)
+    for assignment in assignments:
+        places |= _assign(target.target, assignment)
+    return Loaded(target, loaded.source, places)
+
+
+def _assign(manifest: Message, assignment: str) -> dict[str, Place]:
+    path, equals, text = assignment.partition("=")
+    source = f"--set {path}"
+    while path.count("[") > path.count("]") and "=" in text:  # an = within brackets belongs to a key
+        more, _, text = text.partition("=")
+        path = f"{path}={more}"
+    if not equals or not path:
+        raise _wrong(f"--set {assignment}", "", "expected path=value, such as spec.container.app.image.tag=1.4.2")
+    roots = yamltree.documents(text.encode(), source) or yamltree.documents(b'""', source)
+    if len(roots) != 1:
+        raise _wrong(source, path, "expected one value")
+    reader = Reader(source)
+    _Walk(reader, source).assign(manifest, _steps(path, source), roots[0], "")
+    if reader.mistakes:
+        raise ManifestError(reader.mistakes)
+    return dict.fromkeys(reader.places, Place(source))
+
+
+class _Walk:
+    """Goes down the steps of a path, and has the reader read the value into where they end."""
+
+    def __init__(self, reader: Reader, source: str) -> None:
+        self._reader = reader
+        self._source = source
+
+    def assign(self, message: Message, steps: Sequence[str], value: Node, path: str) -> None:
+        name, *rest = steps
+        known = fields(message.DESCRIPTOR)
+        what = known.get(name)
+        if what is None:
+            raise _wrong(self._source, path, unknown(f'"{name}"', name, known))
+        here = f"{path}.{what.name}" if path else what.name
+        if not rest:
+            message.ClearField(what.name)
+            self._reader.read(message, what, value, here)
+        elif is_map(what):
+            self._in_map(message, what, rest, value, here)
+        elif what.is_repeated:
+            self._in_list(message, what, rest, value, here)
+        elif what.message_type:
+            inner = getattr(message, what.name)
+            inner.SetInParent()
+            self.assign(inner, rest, value, here)
+        else:
+            raise _wrong(self._source, here, f"holds one value, so there is no {'.'.join(rest)} in it")
+
+    def _in_map(self, message: Message, what: FieldDescriptor, steps: Sequence[str], value: Node, path: str) -> None:
+        key, *rest = steps
+        items, inner = getattr(message, what.name), what.message_type.fields_by_name["value"]
+        here = entry(path, key)
+        if inner.message_type and rest:
+            self.assign(items[key], rest, value, here)
+        elif rest:
+            raise _wrong(self._source, here, f"holds one value, so there is no {'.'.join(rest)} in it")
+        elif inner.message_type:
+            if key in items:
+                del items[key]
+            self._reader.fill(items[key], value, here)
+        elif (text := self._reader.value(inner, value, here)) is not None:
+            items[key] = text
+
+    def _in_list(self, message: Message, what: FieldDescriptor, steps: Sequence[str], value: Node, path: str) -> None:
+        index, *rest = steps
+        items = getattr(message, what.name)
+        if not index.isdecimal() or int(index) > len(items):
+            many = f"0 to {len(items)}; {len(items)} adds one"
+            raise _wrong(self._source, path, f'"{index}" is no place in this list; write [{many}]')
+        here, at = f"{path}[{index}]", int(index)
+        if what.message_type:
+            if at == len(items):
+                items.add()
+            if rest:
+                self.assign(items[at], rest, value, here)
+            else:
+                items[at].Clear()
+                self._reader.fill(items[at], value, here)
+        elif rest:
+            raise _wrong(self._source, here, f"holds one value, so there is no {'.'.join(rest)} in it")
+        elif (found := self._reader.value(what, value, here)) is not None:
+            items[at : at + 1] = [found]
+
+
+def _steps(path: str, source: str) -> list[str]:
+    steps, at = [], 0
+    while at < len(path):
+        found = _STEP.match(path, at)
+        if not found:
+            raise _wrong(
+                source, "", f'"{path}" is no path; write names with dots between them, such as spec.host_network'
+            )
+        steps.append(found["bracket"] if found["bracket"] is not None else re.sub(r"\\(.)", r"\1", found["name"]))
+        at = found.end()
+    return steps
+
+
+def _wrong(source: str, path: str, text: str) -> ManifestError:
+    return ManifestError([Mistake(path, text, Place(source))])
