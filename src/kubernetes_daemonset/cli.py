@@ -1,18 +1,181 @@
-"""argv -> verb. The verbs arrive one by one; for now the command can only say which version it is."""
+"""argv -> verb. What each verb does stands in `offline` and `online`; here stand its options and what errors become.
+
+Exit codes: 0 done; 1 `validate` found errors or `diff` found differences; 2 the input cannot be used, and nothing was
+touched; 3 the cluster refused or could not be reached; 4 the rollout did not finish in time.
+"""
 
 import argparse
+import gc
+import importlib
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NoReturn
 
-from kubernetes_daemonset import __version__
+_BAD_INPUT: Final = 2
+_INTERRUPTED: Final = 130
+_NOBODY_READS: Final = 141
+
+_EPILOG: Final = """\
+first steps:
+  kubernetes-daemonset init node-exporter > agent.yaml   a manifest to start from
+  kubernetes-daemonset validate -f agent.yaml            everything that is wrong with it, with lines
+  kubernetes-daemonset explain spec.container.app        what can be written there
+  kubernetes-daemonset diff -f agent.yaml                what applying it would change
+  kubernetes-daemonset apply -f agent.yaml               deploy it and wait until every node runs it
+
+exit codes:
+  0 done   1 validate found errors, diff found differences   2 the input cannot be used, nothing was touched
+  3 the cluster refused or could not be reached   4 the rollout did not finish in time
+"""
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    gc.disable()  # the process is over before collecting could pay
+    arguments = _parser().parse_args(argv)
+    try:
+        sys.exit(_run(arguments))
+    except KeyboardInterrupt:
+        sys.stderr.write("\nkubernetes-daemonset: interrupted; running it again goes on from where it is\n")
+        sys.exit(_INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes at the end
+        sys.exit(_NOBODY_READS)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """The verb's exit code. A verb's module is loaded when it is run: `validate` does not wait for an HTTP client."""
+    try:
+        verbs = importlib.import_module(f"kubernetes_daemonset.{arguments.module}")
+    except ModuleNotFoundError as why:
+        if (why.name or "").startswith("kubernetes_daemonset"):
+            raise
+        text = f"the Python package {why.name} is missing; pip install 'kube-node-ready[component]' brings it"
+        sys.stderr.write(f"kubernetes-daemonset: {text}\n")
+        return _BAD_INPUT
+    code: int = verbs.run(arguments.verb, arguments)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kubernetes-daemonset",
         description="Validates, renders and deploys node agents declared as KubernetesDaemonSet manifests.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    parser.parse_args(argv)
-    parser.print_help(sys.stderr)
-    sys.exit(2)
+    parser.add_argument("--version", action=_Version, nargs=0, help="say which version this is")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    manifests, cluster = _manifest_options(), _cluster_options()
+
+    def verb(name: str, module: str, about: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        added = verbs.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.", parents=parents)
+        added.set_defaults(module=module)
+        return added
+
+    validate = verb("validate", "offline", "say everything that is wrong with manifests", manifests)
+    validate.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+
+    render = verb("render", "offline", "print what manifests stand for", manifests)
+    render.add_argument(
+        "--to",
+        choices=("yaml", "manifest", "terraform", "pulumi"),
+        default="yaml",
+        help="Kubernetes objects, for kubectl, GitOps and kustomize (default); the manifest itself, every dialect"
+        " brought to one; a Terraform module; a Pulumi project",
+    )
+    render.add_argument("-o", "--output", choices=("yaml", "json", "table"), default="yaml", help="of --to yaml")
+    render.add_argument(
+        "--into", metavar="FOLDER", type=Path, help="where --to terraform and --to pulumi write their files"
+    )
+
+    diff = verb("diff", "online", "show what applying manifests would change, and change nothing", manifests, cluster)
+    diff.add_argument("-o", "--output", choices=("diff", "table"), default="diff", help="default: diff")
+    diff.add_argument("--force-conflicts", action="store_true", help="as if apply were given it")
+
+    apply = verb(
+        "apply", "online", "deploy manifests by server-side apply and wait for the rollout", manifests, cluster
+    )
+    apply.add_argument("--dry-run", action="store_true", help="have the server try it, and say what would change")
+    apply.add_argument("--force-conflicts", action="store_true", help="take over fields that another manager owns")
+    apply.add_argument("--no-wait", dest="wait", action="store_false", help="do not wait for the rollout")
+    apply.add_argument("--no-prune", dest="prune", action="store_false", help="leave what an earlier manifest made")
+    _timeout(apply, "how long to wait for the rollout")
+
+    delete = verb("delete", "online", "delete what manifests made; the namespace stays", manifests, cluster)
+    delete.add_argument("--dry-run", action="store_true", help="say what would be deleted")
+    delete.add_argument("--delete-namespace", action="store_true", help="delete the namespace, and all that is in it")
+    _timeout(delete, "how long to wait for the pods to end")
+
+    outputs = verb(
+        "outputs", "online", "print where the agent runs and on how many nodes it is ready", manifests, cluster
+    )
+    outputs.add_argument("-o", "--output", choices=("yaml", "json", "table"), default="yaml", help="default: yaml")
+
+    explain = verb("explain", "offline", "say what a field means and what can be written below it")
+    explain.add_argument("path", nargs="?", default="", metavar="PATH", help="such as spec.container.app.volume_mounts")
+    explain.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
+
+    init = verb("init", "offline", "print a manifest to start from")
+    init.add_argument("name", nargs="?", metavar="NAME", help="which one; without, a list of them is printed")
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up when it is asked for: that costs as much as reading a manifest."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version  # noqa: PLC0415
+
+        print(f"{parser.prog} {version('kube-node-ready')}")
+        parser.exit()
+
+
+def _manifest_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument(
+        "-f",
+        "--file",
+        action="append",
+        required=True,
+        metavar="PATH",
+        help="a manifest or stack input, a folder of them, or - for standard input; may be given several times",
+    )
+    options.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="replace a field of any type: spec.host_network=true, spec.tolerations[0].key=gpu,"
+        " 'spec.node_selector[kubernetes.io/os]=linux'",
+    )
+    options.add_argument(
+        "--docker-config", type=Path, metavar="FILE", help="a Docker config.json; a pull secret is made of it"
+    )
+    return options
+
+
+def _cluster_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="default: a pod's account, KUBECONFIG, ~/.kube/config"
+    )
+    options.add_argument("--kube-context", metavar="NAME", help="a context of the kubeconfig; default: the current one")
+    return options
+
+
+def _timeout(parser: argparse.ArgumentParser, about: str) -> None:
+    parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="SECONDS", help=f"{about}; default: 300")
+
+
+def _seconds(text: str) -> float:
+    """Seconds, or with a unit: 90, 90s, 5m."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in {"s", "m", "h"} else (text, "s")
+    try:
+        seconds = float(number) * {"s": 1, "m": 60, "h": 3600}[unit]
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 7 * 24 * 3600:
+        raise argparse.ArgumentTypeError(f'"{text}" is no time; write seconds, or 90s, 5m, 1h')
+    return seconds

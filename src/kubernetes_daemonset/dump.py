@@ -1,4 +1,4 @@
-"""Message -> plain data and YAML, in the one dialect that the .proto files say. Reading it again gives the same message."""
+"""Message -> plain data and YAML, in the dialect of the .proto files. Reading it again gives the same message."""
 
 from typing import Any
 

@@ -41,3 +41,7 @@ class ManifestError(Exception):
     def __init__(self, mistakes: list[Mistake]) -> None:
         super().__init__("\n".join(map(str, mistakes)))
         self.mistakes = mistakes
+
+
+class UnreadableError(ManifestError):
+    """There is no manifest to find mistakes in."""

@@ -1,7 +1,8 @@
 """`--set path=value`: one field of a manifest, of whichever type, replaced by what the command line says.
 
-The value is YAML, read by the same reader as a manifest: `--set spec.host_network=true`, `--set spec.tolerations[0].key=gpu`,
-`--set 'spec.node_selector[kubernetes.io/os]=linux'`, `--set 'spec.tolerations=[{operator: Exists}]'`.
+The value is YAML, read by the same reader as a manifest: `--set spec.host_network=true`,
+`--set spec.tolerations[0].key=gpu`, `--set 'spec.node_selector[kubernetes.io/os]=linux'`,
+`--set 'spec.tolerations=[{operator: Exists}]'`.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""How far a rollout is. Pure: a DaemonSet and its pods as the cluster shows them -> what to tell, and whether to go on waiting."""
+"""How far a rollout is. Pure: a DaemonSet and its pods as the cluster shows them -> what to tell."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ class Rollout:
         if not self.desired:
             return "no node matches"
         if self.by_hand:
-            return f"{self.available} of {self.desired} nodes available, {self.updated} updated (OnDelete: the rest when you delete their pods)"
+            return f"{self.available} of {self.desired} nodes available, {self.updated} run this version (OnDelete)"
         return f"{min(self.updated, self.available)} of {self.desired} nodes run this version"
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from kubernetes_daemonset.backends.cluster import Ref
+from kubernetes_daemonset.changes import Ref
 from kubernetes_daemonset.manifest import KIND, Loaded, load
-from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
+from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place, UnreadableError
 from kubernetes_daemonset.override import override
 from kubernetes_daemonset.resources import render
 
@@ -15,7 +15,7 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 def read(paths: Sequence[str], assignments: Sequence[str] = (), docker_config: Path | None = None) -> list[Loaded]:
-    """Every manifest, with what the command line says about it. Raises one ManifestError with the mistakes of all files."""
+    """Every manifest, with what the command line says about it. Raises one ManifestError with all mistakes."""
     mistakes: list[Mistake] = []
     found: list[Loaded] = []
     for path in paths:
@@ -62,4 +62,4 @@ def _content(file: Path, source: str) -> bytes:
     try:
         return file.read_bytes()
     except OSError as why:
-        raise ManifestError([Mistake("", f"cannot be read: {why.strerror}", Place(source))]) from why
+        raise UnreadableError([Mistake("", f"cannot be read: {why.strerror}", Place(source))]) from why

@@ -8,7 +8,7 @@ import json
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import quote
@@ -19,6 +19,7 @@ from lightkube.config.client_adapter import Client, ConnectionParams
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
+from kubernetes_daemonset.changes import Ref
 from kubernetes_daemonset.names import MANAGED_BY
 
 Json = dict[str, Any]
@@ -61,24 +62,8 @@ class Missing(ClusterError):
     """The object, or the namespace it should be in, is not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
-    """One object of the cluster."""
-
-    kind: str
-    name: str
-    namespace: str = ""
-
-    @classmethod
-    def of(cls, body: Mapping[str, Any]) -> Self:
-        return cls(body["kind"], body["metadata"]["name"], body["metadata"].get("namespace", ""))
-
-    @property
-    def path(self) -> str:
-        return f"{collection(self.kind, self.namespace)}/{quote(self.name, safe='')}"
-
-    def __str__(self) -> str:
-        return f"{self.kind} {f'{self.namespace}/' if self.namespace else ''}{self.name}"
+def path(ref: Ref) -> str:
+    return f"{collection(ref.kind, ref.namespace)}/{quote(ref.name, safe='')}"
 
 
 def collection(kind: str, namespace: str = "") -> str:
@@ -101,7 +86,7 @@ class Cluster:
     def get(self, ref: Ref) -> Json | None:
         """The object; None if it is not there."""
         with suppress(Missing):
-            return self._send("GET", ref.path, str(ref))
+            return self._send("GET", path(ref), str(ref))
         return None
 
     def apply(self, body: Json, *, force: bool = False, dry_run: bool = False) -> Json:
@@ -109,13 +94,13 @@ class Cluster:
         ref = Ref.of(body)
         parameters = {"fieldManager": MANAGED_BY, "force": str(force).lower()} | ({"dryRun": "All"} if dry_run else {})
         headers = {"Content-Type": "application/apply-patch+yaml"}
-        return self._send("PATCH", ref.path, str(ref), params=parameters, headers=headers, content=json.dumps(body))
+        return self._send("PATCH", path(ref), str(ref), params=parameters, headers=headers, content=json.dumps(body))
 
     def delete(self, ref: Ref, uid: str, *, foreground: bool = False) -> None:
         """Deletes this very object; one that is gone, or another of the same name, is left alone."""
         options: Json = {"preconditions": {"uid": uid}} | ({"propagationPolicy": "Foreground"} if foreground else {})
         with suppress(Missing, Conflict):
-            self._send("DELETE", ref.path, str(ref), json=options)
+            self._send("DELETE", path(ref), str(ref), json=options)
 
     def list(self, kind: str, namespace: str, labels: Mapping[str, str]) -> Sequence[Json]:
         found: list[Json] = []
@@ -127,9 +112,9 @@ class Cluster:
                 return found
             parameters = parameters | {"continue": token}
 
-    def _send(self, method: str, path: str, what: str, **options: Any) -> Json:  # noqa: ANN401 - httpx2's own
+    def _send(self, method: str, where: str, what: str, **options: Any) -> Json:  # noqa: ANN401 - httpx2's own
         try:
-            answer = self._http.request(method, path, **options)
+            answer = self._http.request(method, where, **options)
         except httpx2.HTTPError as why:
             raise ClusterError(f"{self._http.base_url} does not answer: {str(why) or type(why).__name__}") from why
         except ConfigError as why:

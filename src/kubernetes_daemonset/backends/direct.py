@@ -9,12 +9,12 @@ whatever interrupts a deployment, running it again finishes it.
 import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubernetes_daemonset import names
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.backends.cluster import KINDS, Cluster, ClusterError, Conflict, Forbidden, Missing, Ref
+from kubernetes_daemonset.backends.cluster import KINDS, Cluster, ClusterError, Conflict, Forbidden, Missing
+from kubernetes_daemonset.changes import Change, Plan, Ref
 from kubernetes_daemonset.rollout import Rollout, rollout, troubles
 
 Json = dict[str, Any]
@@ -38,31 +38,6 @@ class Refused(Exception):
 
 class TooLate(Exception):
     """The rollout did not finish in time. The objects are in the cluster."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One object before and after; either may not be there."""
-
-    ref: Ref
-    before: Json | None
-    after: Json | None
-
-    @property
-    def verb(self) -> str:
-        if self.before is None:
-            return "create"
-        if self.after is None:
-            return "delete"
-        return "unchanged" if essence(self.before) == essence(self.after) else "change"
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What applying would do, tried out on the server."""
-
-    changes: tuple[Change, ...]
-    warnings: tuple[str, ...] = field(default=())
 
 
 def plan(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json], *, force: bool = False) -> Plan:
@@ -128,17 +103,22 @@ def wait(
 def remove(
     cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json], *, seconds: float, tell: Tell
 ) -> None:
-    """Deletes everything that was made for the manifest, now or earlier, the DaemonSet and its pods first; the namespace stays."""
-    found = [live for body in objects if body["kind"] != "Namespace" and (live := cluster.get(Ref.of(body)))]
-    ours = [live for live in found if _is_ours(manifest, live)]
-    leftovers, warnings = _leftovers(cluster, manifest, objects)
+    """Deletes everything that was made for the manifest, now or earlier, pods first; the namespace stays."""
+    found, warnings = existing(cluster, manifest, objects)
     for warning in warnings:
         tell(warning)
-    for live in [*reversed(ours), *leftovers]:
+    for live in found:
         cluster.delete(Ref.of(live), live["metadata"]["uid"], foreground=live["kind"] == "DaemonSet")
         if live["kind"] == "DaemonSet":
             _wait_until_gone(cluster, live, seconds)
         tell(f"deleted {Ref.of(live)}")
+
+
+def existing(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json]) -> tuple[list[Json], list[str]]:
+    """What the manifest has in the cluster, in the order of deletion; and what could not be looked at."""
+    found = [live for body in objects if body["kind"] != "Namespace" and (live := cluster.get(Ref.of(body)))]
+    leftovers, warnings = _leftovers(cluster, manifest, objects)
+    return [*reversed([live for live in found if _is_ours(manifest, live)]), *leftovers], warnings
 
 
 def remove_namespace(cluster: Cluster, namespace: str, tell: Tell) -> None:
@@ -151,16 +131,6 @@ def remove_namespace(cluster: Cluster, namespace: str, tell: Tell) -> None:
         raise ClusterError(f"{ref} was not made by {names.MANAGED_BY}; delete it by hand if you mean to")
     cluster.delete(ref, live["metadata"]["uid"])
     tell(f"deleted {ref} and what is in it")
-
-
-def essence(body: Json) -> Json:
-    """An object without what changes by itself, for comparing and showing."""
-    kept = copy.deepcopy(body)
-    kept.pop("status", None)
-    for key in ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink"):
-        kept["metadata"].pop(key, None)
-    kept["metadata"].get("annotations", {}).pop("deprecated.daemonset.template.generation", None)
-    return kept
 
 
 def _missing_namespace(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json]) -> str:
@@ -193,9 +163,9 @@ def _not_ours(manifest: KubernetesDaemonSet, body: Json, live: Json | None) -> I
         yield f"{ref}: belongs to the component {labels.get(names.NAME, '?')}; give this one another name"
     if body["kind"] == "DaemonSet" and live["spec"]["selector"] != body["spec"]["selector"]:
         yield (
-            f"{ref}: exists with the selector {live['spec']['selector'].get('matchLabels')}, which nobody can change; delete it"
-            f" with kubectl delete daemonset {ref.name} --namespace {ref.namespace} --cascade=orphan and apply again,"
-            " then delete its old pods"
+            f"{ref}: exists with the selector {live['spec']['selector'].get('matchLabels')}, which nobody can change;"
+            f" run kubectl delete daemonset {ref.name} --namespace {ref.namespace} --cascade=orphan, apply again,"
+            " then delete the old pods"
         )
 
 

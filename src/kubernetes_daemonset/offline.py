@@ -1,0 +1,120 @@
+"""The verbs that need no cluster: validate, render, explain, init."""
+
+import argparse
+import difflib
+from importlib import resources
+
+from kubernetes_daemonset import show, verbs
+from kubernetes_daemonset.backends import terraform
+from kubernetes_daemonset.dump import manifest_yaml, to_yaml
+from kubernetes_daemonset.explain import NoSuchField, explain
+from kubernetes_daemonset.manifest import Loaded
+from kubernetes_daemonset.mistakes import ManifestError, UnreadableError
+from kubernetes_daemonset.resources import render
+from kubernetes_daemonset.validate import errors
+
+
+def run(verb: str, arguments: argparse.Namespace) -> int:
+    try:
+        return {"validate": _validate, "render": _render, "explain": _explain, "init": _init}[verb](arguments)
+    except ManifestError as why:
+        return verbs.refuse(why)
+    except verbs.Ended as why:
+        return verbs.end(why)
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    count = 0
+    try:
+        loaded = verbs.read(arguments)
+        count = len(loaded)
+        found = verbs.findings(loaded)
+    except UnreadableError:
+        raise
+    except ManifestError as why:
+        found = why.mistakes
+    wrong = len(errors(found))
+    if arguments.output == "json":
+        print(show.as_json(show.mistakes_as_json(found)))
+    else:
+        for one in found:
+            print(show.mistake(one))
+        print(f"{_many(wrong, 'error')}" if wrong else f"{_many(count, 'manifest')} valid")
+    return verbs.FOUND if wrong else verbs.OK
+
+
+def _render(arguments: argparse.Namespace) -> int:
+    loaded = verbs.valid(arguments)
+    if arguments.to in {"terraform", "pulumi"}:
+        return _write(arguments, loaded)
+    if arguments.to == "manifest":
+        print("---\n".join(manifest_yaml(one.manifest) for one in loaded), end="")
+        return verbs.OK
+    objects = [body for one in loaded for body in render(one.input)]
+    if arguments.output == "json":
+        print(show.as_json({"apiVersion": "v1", "kind": "List", "items": objects}))
+    elif arguments.output == "table":
+        rows = [(body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]) for body in objects]
+        print(show.table(("KIND", "NAMESPACE", "NAME"), rows))
+    else:
+        print(to_yaml(*objects), end="")
+    return verbs.OK
+
+
+def _write(arguments: argparse.Namespace, loaded: list[Loaded]) -> int:
+    """A module or project is several files, so they go into a folder: one for each manifest if there are several."""
+    if arguments.into is None:
+        raise verbs.Ended(f"--to {arguments.to} writes files; say where with --into FOLDER", verbs.BAD_INPUT)
+    for one in loaded:
+        folder = arguments.into if len(loaded) == 1 else arguments.into / one.manifest.metadata.name
+        files = terraform.module(one.input)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, content in files.items():
+                (folder / name).write_text(content, encoding="utf-8")
+                verbs.say(f"wrote {folder / name}")
+        except OSError as why:
+            raise verbs.Ended(f"{folder}: cannot be written: {why.strerror}", verbs.BAD_INPUT) from why
+    return verbs.OK
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    try:
+        found = explain(arguments.path)
+    except NoSuchField as why:
+        raise verbs.Ended(str(why), verbs.BAD_INPUT) from why
+    if arguments.output == "json":
+        body = {"path": found.path, "type": found.type, "about": found.about}
+        below = [{"name": one.name, "type": one.type, "about": one.about} for one in found.fields]
+        print(show.as_json(body | {"fields": below}))
+        return verbs.OK
+    print(f"{show.painted(found.path or 'KubernetesDaemonSet', show.BOLD)}: {found.type}\n{found.about}")
+    if found.fields:
+        print()
+        print(show.table(("FIELD", "TYPE", "MEANING"), [(one.name, one.type, one.about) for one in found.fields]))
+    return verbs.OK
+
+
+def _init(arguments: argparse.Namespace) -> int:
+    known = starters()
+    if arguments.name is None:
+        about = {name: text.splitlines()[0].removeprefix("# ") for name, text in known.items()}
+        print(show.table(("NAME", "WHAT IT IS"), list(about.items())))
+        return verbs.OK
+    if arguments.name not in known:
+        near = difflib.get_close_matches(arguments.name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        raise verbs.Ended(f'there is no manifest "{arguments.name}" to start from; {hint}', verbs.BAD_INPUT)
+    print(known[arguments.name], end="")
+    return verbs.OK
+
+
+def starters() -> dict[str, str]:
+    """Manifests to start from, by name."""
+    folder = resources.files("kubernetes_daemonset") / "starters"
+    files = sorted((one for one in folder.iterdir() if one.name.endswith(".yaml")), key=lambda one: one.name)
+    return {one.name.removesuffix(".yaml"): one.read_text(encoding="utf-8") for one in files}
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

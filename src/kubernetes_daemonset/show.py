@@ -1,0 +1,133 @@
+"""What the command line prints: tables and colour on a terminal, plain lines in a pipe, JSON for machines."""
+
+import difflib
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TextIO
+
+from kubernetes_daemonset.changes import Change, essence
+from kubernetes_daemonset.dump import to_yaml
+from kubernetes_daemonset.mistakes import Mistake, Severity
+from kubernetes_daemonset.rollout import Rollout
+
+Json = dict[str, Any]
+
+RED: Final = "31"
+GREEN: Final = "32"
+YELLOW: Final = "33"
+CYAN: Final = "36"
+BOLD: Final = "1"
+
+_VERB_COLOUR: Final = {"create": GREEN, "change": YELLOW, "delete": RED, "unchanged": ""}
+_SEVERITY_COLOUR: Final = {Severity.ERROR: RED, Severity.WARNING: YELLOW}
+_BAR: Final = 24  # characters
+
+
+def painted(text: str, colour: str, to: TextIO | None = None) -> str:
+    stream = to or sys.stdout
+    plain = not colour or not stream.isatty() or os.environ.get("NO_COLOR")
+    return text if plain else f"\033[{colour}m{text}\033[0m"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [list(head), *map(list, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    written = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    ]
+    return "\n".join([painted(written[0], BOLD), *written[1:]])
+
+
+def mistake(one: Mistake, to: TextIO | None = None) -> str:
+    word = painted(one.severity.value, _SEVERITY_COLOUR[one.severity], to)
+    field = f"{painted(one.path, BOLD, to)}: " if one.path else ""
+    return f"{one.place}: {word}: {field}{one.text}"
+
+
+def mistakes_as_json(found: Iterable[Mistake]) -> list[Json]:
+    return [
+        {
+            "severity": one.severity.value,
+            "file": one.place.source,
+            "line": one.place.line,
+            "column": one.place.column,
+            "path": one.path,
+            "message": one.text,
+        }
+        for one in found
+    ]
+
+
+def changes(planned: Iterable[Change]) -> str:
+    rows = [(one.ref.kind, one.ref.namespace, one.ref.name, one.verb) for one in planned]
+    lines = table(("KIND", "NAMESPACE", "NAME", "CHANGE"), rows).splitlines()
+    paint = [painted(line, _VERB_COLOUR[row[3]]) for line, row in zip(lines[1:], rows, strict=True)]
+    return "\n".join([lines[0], *paint])
+
+
+def difference(change: Change) -> str:
+    """A unified diff of one object as it is and as it would be; empty if nothing would change."""
+    before, after = _shown(change.before), _shown(change.after)
+    lines = difflib.unified_diff(
+        before, after, f"{change.ref} (in the cluster)", f"{change.ref} (in the manifest)", lineterm=""
+    )
+    return "\n".join(painted(line, _line_colour(line)) for line in lines)
+
+
+def as_json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+class Progress:
+    """A rollout on one line that is written over, or a line for each change where that cannot be."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._began = time.monotonic()
+        self._last = ""
+        self._live = sys.stderr.isatty()
+
+    def __call__(self, state: Rollout, trouble: str) -> None:
+        said = f"{self._name}: {state}{f'; {trouble}' if trouble else ''}"
+        if self._live:
+            done = min(state.updated, state.available) if state.seen else 0
+            filled = _BAR * done // state.desired if state.desired else 0
+            seconds = int(time.monotonic() - self._began)
+            bar = f"[{'#' * filled}{'-' * (_BAR - filled)}] {seconds // 60}:{seconds % 60:02}"
+            width = os.get_terminal_size(sys.stderr.fileno()).columns
+            sys.stderr.write(f"\r\033[2K{f'{bar} {said}'[: width - 1]}")
+        elif said != self._last:
+            sys.stderr.write(f"{said}\n")
+        sys.stderr.flush()
+        self._last = said
+
+    def end(self) -> None:
+        if self._live:
+            sys.stderr.write("\n")
+
+
+def _shown(body: Json | None) -> list[str]:
+    if body is None:
+        return []
+    shown = essence(body)
+    if shown.get("kind") == "Secret":
+        shown["data"] = {key: _masked(value) for key, value in sorted(shown.get("data", {}).items())}
+    return to_yaml(shown).splitlines()
+
+
+def _masked(value: str) -> str:
+    """Shows that a secret changed, not what it is; the sum is salted anew each run, so that nobody can look it up."""
+    return f"({hashlib.blake2b(value.encode(), digest_size=4, key=_SALT).hexdigest()})"
+
+
+_SALT: Final = os.urandom(16)
+
+
+def _line_colour(line: str) -> str:
+    if line.startswith(("+++", "---")):
+        return BOLD
+    return {"+": GREEN, "-": RED, "@": CYAN}.get(line[:1], "")

@@ -1,0 +1,61 @@
+"""What every verb has in common: manifests from the command line, and how to end."""
+
+import argparse
+import sys
+from typing import Final
+
+from kubernetes_daemonset import show, sources
+from kubernetes_daemonset.manifest import Loaded
+from kubernetes_daemonset.mistakes import ManifestError, Mistake
+from kubernetes_daemonset.validate import errors, validate
+
+OK: Final = 0
+FOUND: Final = 1
+BAD_INPUT: Final = 2
+CLUSTER: Final = 3
+LATE: Final = 4
+
+
+class Ended(Exception):  # noqa: N818  it says what happened
+    """One sentence for the user, and the exit code."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def read(arguments: argparse.Namespace) -> list[Loaded]:
+    return sources.read(arguments.file, arguments.set, arguments.docker_config)
+
+
+def findings(loaded: list[Loaded]) -> list[Mistake]:
+    """Of all manifests, and of what they would both make."""
+    found = [one for manifest in loaded for one in validate(manifest)]
+    return found if errors(found) else found + sources.collisions(loaded)
+
+
+def valid(arguments: argparse.Namespace) -> list[Loaded]:
+    """The manifests, if there is nothing wrong with any of them; warnings are said and do not stop anything."""
+    loaded = read(arguments)
+    found = findings(loaded)
+    if wrong := errors(found):
+        raise ManifestError(wrong)
+    for one in found:
+        say(show.mistake(one, sys.stderr))
+    return loaded
+
+
+def refuse(why: ManifestError) -> int:
+    for one in why.mistakes:
+        say(show.mistake(one, sys.stderr))
+    return BAD_INPUT
+
+
+def end(why: Ended) -> int:
+    say(f"kubernetes-daemonset: {why}")
+    return why.code
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
