@@ -55,6 +55,13 @@ def troubles(pods: Iterable[Json]) -> list[str]:
     return [f"{count} {'pod' if count == 1 else 'pods'}: {reason}" for reason, count in found.most_common()]
 
 
+def complaints(events: Iterable[Json]) -> list[str]:
+    """What the DaemonSet's controller complains of, the latest first: pods that it may not create, above all."""
+    warnings = [one for one in events if one.get("type") == "Warning"]
+    latest = sorted(warnings, key=lambda one: one.get("lastTimestamp") or one.get("eventTime") or "", reverse=True)
+    return list(dict.fromkeys(f"{one.get('reason', '?')}: {one.get('message', '')}" for one in latest))
+
+
 def _trouble(pod: Json) -> str:
     status = pod.get("status", {})
     for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:

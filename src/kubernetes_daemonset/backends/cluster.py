@@ -38,12 +38,18 @@ KINDS: Final = {
     "Role": ("apis/rbac.authorization.k8s.io/v1", "roles", True),
     "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings", True),
     "DaemonSet": ("apis/apps/v1", "daemonsets", True),
+    # What it only reads.
     "Pod": ("api/v1", "pods", True),
+    "Event": ("api/v1", "events", True),
 }
 
 
 class ClusterError(Exception):
     """The cluster could not be reached, or refused."""
+
+
+class Unreachable(ClusterError):
+    """No answer, or no way to log in."""
 
 
 class Conflict(ClusterError):
@@ -102,9 +108,11 @@ class Cluster:
         with suppress(Missing, Conflict):
             self._send("DELETE", path(ref), str(ref), json=options)
 
-    def list(self, kind: str, namespace: str, labels: Mapping[str, str]) -> Sequence[Json]:
+    def list(
+        self, kind: str, namespace: str, labels: Mapping[str, str], fields: Mapping[str, str] | None = None
+    ) -> Sequence[Json]:
         found: list[Json] = []
-        parameters = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items()), "limit": str(_PAGE)}
+        parameters = {"labelSelector": _joined(labels), "fieldSelector": _joined(fields or {}), "limit": str(_PAGE)}
         while True:
             page = self._send("GET", collection(kind, namespace), f"{KINDS[kind][1]} in {namespace}", params=parameters)
             found += page["items"]
@@ -116,10 +124,14 @@ class Cluster:
         try:
             answer = self._http.request(method, where, **options)
         except httpx2.HTTPError as why:
-            raise ClusterError(f"{self._http.base_url} does not answer: {str(why) or type(why).__name__}") from why
+            raise Unreachable(f"{self._http.base_url} does not answer: {str(why) or type(why).__name__}") from why
         except ConfigError as why:
-            raise ClusterError(f"cannot log in: {why}") from why
+            raise Unreachable(f"cannot log in: {why}") from why
         return _understood(answer, what)
+
+
+def _joined(wanted: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in wanted.items())
 
 
 def connect(kubeconfig: Path | None, context: str | None) -> Cluster:

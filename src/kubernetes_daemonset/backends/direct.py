@@ -9,13 +9,14 @@ whatever interrupts a deployment, running it again finishes it.
 import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from kubernetes_daemonset import names
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.backends.cluster import KINDS, Cluster, ClusterError, Conflict, Forbidden, Missing
+from kubernetes_daemonset.backends.cluster import KINDS, Cluster, ClusterError, Conflict, Forbidden, Unreachable
 from kubernetes_daemonset.changes import Change, Plan, Ref
-from kubernetes_daemonset.rollout import Rollout, rollout, troubles
+from kubernetes_daemonset.rollout import Rollout, complaints, rollout, troubles
 
 Json = dict[str, Any]
 
@@ -54,8 +55,8 @@ def plan(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json
             changes.append(Change(ref, before, after))
         except Conflict as why:
             reasons += [f"{ref}: {one}" for one in why.fields] or [str(why)]
-        except (Missing, Forbidden) as why:
-            reasons.append(str(why))
+        except Unreachable:
+            raise
         except ClusterError as why:
             reasons.append(str(why))
     if reasons:
@@ -87,16 +88,16 @@ def wait(
     deadline = time.monotonic() + seconds
     trouble: list[str] = []
     for look in _looks(deadline):
-        live = cluster.get(ref)
-        if live is None:
+        live = cluster.get(ref) or {}
+        if not live:
             raise ClusterError(f"{ref} was deleted meanwhile")
         state = rollout(live)
         if look % _TROUBLE_EVERY == 0 and not state.done:
-            trouble = troubles(cluster.list("Pod", ref.namespace, names.selector(manifest)))
+            trouble = _troubles(cluster, manifest, live)
         tell(state, trouble[0] if trouble else "")
         if state.done:
             return state
-    trouble = troubles(cluster.list("Pod", ref.namespace, names.selector(manifest)))
+    trouble = _troubles(cluster, manifest, live)
     raise TooLate("; ".join([f"{ref}: after {seconds:g} s, {state}", *trouble]))
 
 
@@ -196,6 +197,17 @@ def _leftovers(
 def _made_by_us(live: Json) -> bool:
     """Labels can be copied, and other tools deploy the same objects; what they made is theirs to delete."""
     return any(one.get("manager") == names.MANAGED_BY for one in live["metadata"].get("managedFields", []))
+
+
+def _troubles(cluster: Cluster, manifest: KubernetesDaemonSet, live: Json) -> list[str]:
+    """What keeps the rollout, as far as the caller may look: pods in trouble, or else pods that cannot be made."""
+    ref = Ref.of(live)
+    about = {"involvedObject.uid": live["metadata"]["uid"]}
+    with suppress(Forbidden):
+        if found := troubles(cluster.list("Pod", ref.namespace, names.selector(manifest))):
+            return found
+        return complaints(cluster.list("Event", ref.namespace, {}, about))[:1]
+    return []
 
 
 def _wait_until_gone(cluster: Cluster, live: Json, seconds: float) -> None:

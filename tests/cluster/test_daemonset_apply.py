@@ -1,0 +1,334 @@
+"""The kubernetes-daemonset command against a real API server, with simulated nodes that run whatever is scheduled."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lab
+from lab import waiting
+from tests.daemonset_tool import COMMAND, Json, Tool
+
+NODES = 3
+GROUP = {"pool": "agents"}
+
+
+@pytest.fixture(scope="module")
+def guarded_plane() -> Iterator[lab.Plane]:
+    with lab.plane() as plane:
+        plane.fake_nodes(NODES, prefix="agents", labels=GROUP)
+        yield plane
+
+
+@pytest.fixture
+def tool(guarded_plane: lab.Plane, tmp_path: Path) -> Tool:
+    return Tool(guarded_plane, tmp_path, guarded_plane.kubeconfig())
+
+
+def an_agent(name: str, namespace: str, **spec: Any) -> Json:  # noqa: ANN401  the manifest's own fields
+    app: Json = {"image": "registry.example.com/agent:1.0"}
+    defaults: Json = {
+        "namespace": namespace,
+        "create_namespace": True,
+        "node_selector": GROUP,
+        "container": {"app": app},
+    }
+    return {
+        "apiVersion": "kubernetes.project-planton.org/v1",
+        "kind": "KubernetesDaemonSet",
+        "metadata": {"name": name},
+        "spec": defaults | spec,
+    }
+
+
+def everything(name: str, namespace: str) -> Json:
+    """A manifest that makes an object of each kind."""
+    rule = {"api_groups": [""], "resources": ["pods"], "verbs": ["list"]}
+    manifest = an_agent(
+        name,
+        namespace,
+        create_service_account=True,
+        config_maps={f"{name}-config": "verbose: true\n"},
+        rbac={"cluster_rules": [rule], "namespace_rules": [rule]},
+    )
+    manifest["spec"]["container"]["app"] |= {
+        "env": {"variables": {"MODE": "node"}, "secrets": {"TOKEN": "s3cret"}},
+        "volume_mounts": [{"name": "config", "mount_path": "/etc/agent", "config_map": f"{name}-config"}],
+    }
+    return manifest
+
+
+def test_an_agent_is_deployed_waited_for_and_reported(tool: Tool, prefix: str) -> None:
+    file = tool.write("agent.yaml", everything("agent", prefix))
+
+    applied = tool.run("apply", "-f", file)
+
+    assert applied.code == 0, applied.err
+    assert f"applied DaemonSet {prefix}/agent" in applied.err
+    assert f"{NODES} of {NODES} nodes run this version" in applied.err
+    outputs = tool.does("outputs", "-f", file, "-o", "json")
+    assert f'"number_ready": "{NODES}"' in outputs
+    assert f'"namespace": "{prefix}"' in outputs
+
+
+def test_applying_again_changes_nothing_and_there_is_no_difference(tool: Tool, prefix: str) -> None:
+    file = tool.write("agent.yaml", everything("agent", prefix))
+    tool.does("apply", "-f", file)
+    before = tool.versions(prefix)
+
+    assert tool.does("diff", "-f", file) == ""
+    tool.does("apply", "-f", file)
+
+    assert tool.versions(prefix) == before
+
+
+def test_a_changed_config_is_shown_and_rolls_the_pods(tool: Tool, prefix: str) -> None:
+    manifest = everything("agent", prefix)
+    file = tool.write("agent.yaml", manifest)
+    tool.does("apply", "-f", file)
+    old = _pods(tool, prefix)
+    manifest["spec"]["config_maps"]["agent-config"] = "verbose: false\n"
+    tool.write("agent.yaml", manifest)
+
+    shown = tool.run("diff", "-f", file)
+    tool.does("apply", "-f", file)
+
+    assert shown.code == 1
+    assert "-    verbose: true" in shown.out
+    assert "+    verbose: false" in shown.out
+    assert not old & _pods(tool, prefix)
+
+
+def test_a_changed_secret_rolls_the_pods_and_is_never_shown(tool: Tool, prefix: str) -> None:
+    manifest = everything("agent", prefix)
+    file = tool.write("agent.yaml", manifest)
+    tool.does("apply", "-f", file)
+    old = _pods(tool, prefix)
+    manifest["spec"]["container"]["app"]["env"]["secrets"]["TOKEN"] = "another-s3cret"  # noqa: S105
+    tool.write("agent.yaml", manifest)
+
+    shown = tool.run("diff", "-f", file)
+    tool.does("apply", "-f", file)
+
+    assert shown.code == 1
+    assert "agent-env-secrets" in shown.out
+    assert "czNjcmV0" not in shown.out  # s3cret in base64; the start of both
+    assert not old & _pods(tool, prefix)
+
+
+def test_what_a_manifest_no_longer_asks_for_is_deleted_and_nothing_else(tool: Tool, prefix: str) -> None:
+    tool.does("apply", "-f", tool.write("agent.yaml", everything("agent", prefix)))
+    ours = tool.live("configmap", "agent-config", prefix)
+    assert ours
+    _create(tool, "copied", prefix, ours["metadata"]["labels"])
+    _create(tool, "unrelated", prefix, {})
+
+    pruned = tool.run("apply", "-f", tool.write("agent.yaml", an_agent("agent", prefix)))
+
+    assert pruned.code == 0, pruned.err
+    assert f"deleted ConfigMap {prefix}/agent-config, which the manifest no longer asks for" in pruned.err
+    for kind, name, namespace in (
+        ("configmap", "agent-config", prefix),
+        ("secret", "agent-env-secrets", prefix),
+        ("role", "agent", prefix),
+        ("rolebinding", "agent", prefix),
+        ("clusterrole", f"kubernetes-daemonset:{prefix}:agent", ""),
+        ("clusterrolebinding", f"kubernetes-daemonset:{prefix}:agent", ""),
+        ("serviceaccount", "agent", prefix),
+    ):
+        assert tool.live(kind, name, namespace) is None, (kind, name)
+    assert tool.live("configmap", "copied", prefix)
+    assert tool.live("configmap", "unrelated", prefix)
+
+
+def test_a_field_that_another_manager_owns_is_named_and_nothing_is_changed(tool: Tool, prefix: str) -> None:
+    file = tool.write("agent.yaml", everything("agent", prefix))
+    tool.does("apply", "-f", file)
+    theirs = '{"spec":{"template":{"spec":{"containers":[{"name":"agent","image":"registry.example.com/agent:2.0"}]}}}}'
+    tool.plane.kubectl("patch", "daemonset", "agent", "-n", prefix, "--patch", theirs, "--field-manager", "someone")
+    before = tool.versions(prefix)
+    manifest = everything("agent", prefix)
+    manifest["spec"]["config_maps"]["agent-config"] = "verbose: false\n"
+    tool.write("agent.yaml", manifest)
+
+    refused = tool.run("apply", "-f", file)
+
+    assert refused.code == 3
+    assert "nothing was changed" in refused.err
+    assert '.spec.template.spec.containers[name="agent"].image (conflict with "someone"' in refused.err
+    assert tool.versions(prefix) == before
+
+    tool.does("apply", "-f", file, "--force-conflicts")
+
+    live = tool.live("daemonset", "agent", prefix)
+    assert live
+    assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example.com/agent:1.0"
+
+
+def test_nothing_is_applied_if_a_later_manifest_is_refused(tool: Tool, prefix: str) -> None:
+    lost = an_agent("second", f"{prefix}-lost", create_namespace=False)
+
+    refused = tool.run("apply", "-f", tool.write("agents.yaml", an_agent("first", prefix), lost))
+
+    assert refused.code == 3
+    assert f'namespaces "{prefix}-lost" not found' in refused.err
+    assert tool.live("namespace", prefix) is None
+
+
+def test_what_only_the_server_can_know_is_refused_before_the_namespace_is_made(tool: Tool, prefix: str) -> None:
+    manifest = an_agent("agent", prefix)
+    manifest["spec"]["container"]["app"]["env"] = {"variables": {"X": {"field_ref": {"field_path": "status.nothing"}}}}
+
+    refused = tool.run("apply", "-f", tool.write("agent.yaml", manifest))
+
+    assert refused.code == 3
+    assert "status.nothing" in refused.err
+    assert tool.live("namespace", prefix) is None
+
+
+def test_a_rollout_without_pods_ends_in_time_and_says_why(tool: Tool, prefix: str) -> None:
+    file = tool.write("agent.yaml", an_agent("agent", prefix, priority_class_name="there-is-none"))
+
+    late = tool.run("apply", "-f", file, "--timeout", "4s")
+
+    assert late.code == 4
+    last = late.err.splitlines()[-1]
+    assert f"DaemonSet {prefix}/agent: after 4 s, 0 of {NODES} nodes run this version" in last
+    assert "no PriorityClass with name there-is-none was found" in last
+
+
+def test_two_agents_in_one_namespace_do_not_meet(tool: Tool, prefix: str) -> None:
+    both = tool.write("agents.yaml", everything("one", prefix), everything("two", prefix))
+    tool.does("apply", "-f", both)
+
+    tool.does("delete", "-f", tool.write("one.yaml", everything("one", prefix)))
+
+    left = tool.versions(prefix)
+    assert "DaemonSet/two" in left
+    assert "ConfigMap/two-config" in left
+    assert "Secret/two-env-secrets" in left
+    assert not [name for name in left if "/one" in name]
+    assert tool.live("clusterrole", f"kubernetes-daemonset:{prefix}:two")
+    assert tool.does("outputs", "-f", tool.write("two.yaml", everything("two", prefix)), "-o", "table").split()[
+        -1
+    ] == str(NODES)
+
+
+def test_an_object_of_another_component_is_not_taken_over(tool: Tool, prefix: str) -> None:
+    tool.does("apply", "-f", tool.write("one.yaml", everything("one", prefix)))
+    greedy = an_agent("two", prefix, config_maps={"one-config": "mine now"})
+
+    refused = tool.run("apply", "-f", tool.write("two.yaml", greedy))
+
+    assert refused.code == 3
+    assert f"ConfigMap {prefix}/one-config: belongs to the component one" in refused.err
+    assert tool.live("daemonset", "two", prefix) is None
+
+
+def test_a_daemon_set_with_another_selector_is_explained(tool: Tool, prefix: str) -> None:
+    foreign = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": prefix},
+        "spec": {
+            "selector": {"matchLabels": {"app": "daemonset"}},
+            "template": {
+                "metadata": {"labels": {"app": "daemonset"}},
+                "spec": {"containers": [{"name": "c", "image": "registry.example.com/agent:0.9"}]},
+            },
+        },
+    }
+    tool.plane.kubectl("create", "namespace", prefix)
+    tool.plane.kubectl("apply", "-f", str(tool.write("foreign.yaml", foreign)))
+
+    refused = tool.run("apply", "-f", tool.write("agent.yaml", an_agent("agent", prefix, create_namespace=False)))
+
+    assert refused.code == 3
+    assert "{'app': 'daemonset'}, which nobody can change" in refused.err
+    assert "--cascade=orphan" in refused.err
+
+
+def test_deleting_takes_the_pods_first_and_leaves_the_namespace(tool: Tool, prefix: str) -> None:
+    file = tool.write("agent.yaml", everything("agent", prefix))
+    tool.does("apply", "-f", file)
+
+    would = tool.does("delete", "-f", file, "--dry-run")
+    deleted = tool.run("delete", "-f", file)
+
+    assert would.splitlines()[0] == f"would delete DaemonSet {prefix}/agent"
+    assert deleted.code == 0, deleted.err
+    assert deleted.err.splitlines()[0] == f"deleted DaemonSet {prefix}/agent"
+    assert "left Namespace" in deleted.err
+    assert not _pods(tool, prefix)
+    assert not [name for name in tool.versions(prefix) if "/agent" in name]
+    tool.does("delete", "-f", file, "--delete-namespace")
+    waiting.until("the namespace is gone", lambda: tool.live("namespace", prefix) is None, 30)
+
+
+def test_a_deployment_that_was_killed_is_finished_by_the_next(tool: Tool, prefix: str) -> None:
+    file = tool.write("agent.yaml", everything("agent", prefix))
+    with subprocess.Popen(
+        [*COMMAND, "apply", "-f", file], stderr=subprocess.PIPE, text=True, env=tool.environment
+    ) as first:
+        assert first.stderr
+        assert first.stderr.readline().startswith("applied ")
+        first.send_signal(signal.SIGKILL)
+
+    tool.does("apply", "-f", file)
+
+    assert tool.does("diff", "-f", file) == ""
+
+
+def test_a_missing_right_is_named(tool: Tool, prefix: str) -> None:
+    tool.plane.kubectl("create", "namespace", prefix)
+    tool.plane.kubectl("create", "serviceaccount", "nobody", "-n", prefix)
+    nobody = Tool(tool.plane, tool.folder, tool.plane.kubeconfig(f"{prefix}/nobody"))
+
+    refused = nobody.run("apply", "-f", tool.write("agent.yaml", an_agent("agent", prefix, create_namespace=False)))
+
+    assert refused.code == 3
+    assert 'cannot get resource "daemonsets"' in refused.err
+
+
+def test_a_server_that_does_not_answer_is_one_sentence(tool: Tool, prefix: str) -> None:
+    away = tool.folder / "away.kubeconfig"
+    away.write_text(tool.kubeconfig.read_text().replace(tool.plane.url, "https://127.0.0.1:9"))
+    manifest = an_agent("agent", prefix, create_namespace=False)
+
+    failed = tool.run("diff", "-f", tool.write("agent.yaml", manifest), "--kubeconfig", away)
+
+    assert failed.code == 3
+    assert len(failed.err.splitlines()) == 1
+    assert "https://127.0.0.1:9" in failed.err
+
+
+def test_an_unknown_context_is_named_with_those_that_are_there(tool: Tool, prefix: str) -> None:
+    failed = tool.run(
+        "outputs", "-f", tool.write("agent.yaml", an_agent("agent", prefix)), "--kube-context", "production"
+    )
+
+    assert failed.code == 3
+    assert 'there is no context "production"; it has ' in failed.err
+
+
+def test_a_dry_run_says_what_would_happen_and_changes_nothing(tool: Tool, prefix: str) -> None:
+    shown = tool.does("apply", "-f", tool.write("agent.yaml", everything("agent", prefix)), "--dry-run")
+
+    assert [line.split()[-1] for line in shown.splitlines()[1:]] == ["create"] * 9
+    assert tool.live("namespace", prefix) is None
+
+
+def _pods(tool: Tool, namespace: str) -> set[str]:
+    return set(tool.plane.kubectl("get", "pods", "-n", namespace, "-o", "jsonpath={.items[*].metadata.uid}").split())
+
+
+def _create(tool: Tool, name: str, namespace: str, labels: dict[str, str]) -> None:
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+    }
+    tool.plane.kubectl("create", "-f", str(tool.write(f"{name}.yaml", body)))
