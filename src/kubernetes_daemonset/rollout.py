@@ -28,14 +28,18 @@ class Rollout:
         # With OnDelete nothing is updated until someone deletes pods.
         return self.available >= self.desired and (self.by_hand or self.updated >= self.desired)
 
+    @property
+    def certain(self) -> int:
+        """On how many nodes, at least, this version is available: a node that is updated need not be one that is available."""
+        return max(0, self.updated + self.available - self.desired) if self.seen else 0
+
     def __str__(self) -> str:
         if not self.seen:
             return "waiting for the DaemonSet's controller"
         if not self.desired:
             return "no node matches"
-        if self.by_hand:
-            return f"{self.available} of {self.desired} nodes available, {self.updated} run this version (OnDelete)"
-        return f"{min(self.updated, self.available)} of {self.desired} nodes run this version"
+        by_hand = " (OnDelete: delete a pod to have it updated)" if self.by_hand else ""
+        return f"{self.updated} of {self.desired} nodes updated, {self.available} available{by_hand}"
 
 
 def rollout(daemon_set: Json) -> Rollout:

@@ -94,8 +94,7 @@ class Progress:
     def __call__(self, state: Rollout, trouble: str) -> None:
         said = f"{self._name}: {state}{f'; {trouble}' if trouble else ''}"
         if self._live:
-            done = min(state.updated, state.available) if state.seen else 0
-            filled = _BAR * done // state.desired if state.desired else 0
+            filled = _BAR * state.certain // state.desired if state.desired else 0
             seconds = int(time.monotonic() - self._began)
             bar = f"[{'#' * filled}{'-' * (_BAR - filled)}] {seconds // 60}:{seconds % 60:02}"
             width = os.get_terminal_size(sys.stderr.fileno()).columns

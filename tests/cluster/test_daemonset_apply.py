@@ -68,7 +68,7 @@ def test_an_agent_is_deployed_waited_for_and_reported(tool: Tool, prefix: str) -
 
     assert applied.code == 0, applied.err
     assert f"applied DaemonSet {prefix}/agent" in applied.err
-    assert f"{NODES} of {NODES} nodes run this version" in applied.err
+    assert f"{NODES} of {NODES} nodes updated, {NODES} available" in applied.err
     outputs = tool.does("outputs", "-f", file, "-o", "json")
     assert f'"number_ready": "{NODES}"' in outputs
     assert f'"namespace": "{prefix}"' in outputs
@@ -196,7 +196,7 @@ def test_a_rollout_without_pods_ends_in_time_and_says_why(tool: Tool, prefix: st
 
     assert late.code == 4
     last = late.err.splitlines()[-1]
-    assert f"DaemonSet {prefix}/agent: after 4 s, 0 of {NODES} nodes run this version" in last
+    assert f"DaemonSet {prefix}/agent: after 4 s, 0 of {NODES} nodes updated, 0 available" in last
     assert "no PriorityClass with name there-is-none was found" in last
 
 

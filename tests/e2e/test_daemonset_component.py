@@ -1,0 +1,164 @@
+"""The kubernetes-daemonset command on real nodes: what is seen when a rollout goes well, gets stuck, and heals."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from lightkube.resources.core_v1 import Pod
+
+import lab
+from lab import images
+from tests.daemonset_tool import Json, Tool
+from tests.e2e.conftest import Probed
+
+NAMESPACE = "agents"
+
+# From the documents that the component was born with, letter for letter.
+FLUENTD = """\
+apiVersion: kubernetes.project-planton.org/v1
+kind: KubernetesDaemonSet
+metadata:
+  name: fluentd-logger
+spec:
+  namespace:
+    value: logging
+  create_namespace: true
+  container:
+    app:
+      image:
+        repo: fluent/fluentd-kubernetes-daemonset
+        tag: v1.16-debian-elasticsearch8
+      volume_mounts:
+        - name: varlog
+          mount_path: /var/log
+          host_path: /var/log
+          read_only: true
+  tolerations:
+    - key: node-role.kubernetes.io/master
+      operator: Exists
+      effect: NoSchedule
+"""
+NODE_EXPORTER = """\
+apiVersion: kubernetes.project-planton.org/v1
+kind: KubernetesDaemonSet
+metadata:
+  name: node-exporter
+spec:
+  namespace:
+    value: monitoring
+  container:
+    app:
+      image:
+        repo: prom/node-exporter
+        tag: v1.7.0
+      args:
+        - --path.procfs=/host/proc
+        - --path.sysfs=/host/sys
+      volume_mounts:
+        - name: proc
+          mount_path: /host/proc
+          host_path: /proc
+          read_only: true
+      ports:
+        - name: metrics
+          container_port: 9100
+          network_protocol: TCP
+  tolerations:
+    - operator: Exists
+"""
+
+
+@pytest.fixture
+def tool(plane: lab.Plane, two_nodes: tuple[Probed, Probed], tmp_path: Path) -> Tool:
+    assert two_nodes
+    return Tool(plane, tmp_path, plane.kubeconfig())
+
+
+def an_agent(**app: object) -> Json:
+    """Serves on port 8080, ready when it answers there."""
+    body = {
+        "image": images.TOOLBOX,
+        "command": ["/toolbox", "serve", ":8080"],
+        "ports": [{"name": "web", "container_port": 8080}],
+        "readiness_probe": {"http_get": {"path": "/", "port": "web"}, "period_seconds": 1},
+        "volume_mounts": [{"name": "logs", "mount_path": "/var/log", "host_path": "/var/log", "read_only": True}],
+    }
+    spec = {"namespace": NAMESPACE, "create_namespace": True, "container": {"app": body | app}}
+    spec |= {"tolerations": [{"operator": "Exists"}], "termination_grace_period_seconds": 0}
+    return {
+        "apiVersion": "kubernetes.project-planton.org/v1",
+        "kind": "KubernetesDaemonSet",
+        "metadata": {"name": "agent"},
+        "spec": spec,
+    }
+
+
+def test_an_agent_runs_gets_stuck_and_goes_on(tool: Tool) -> None:
+    """Runs on every node; a version that cannot be pulled stops at one node and is named; the next one goes through."""
+    file = tool.write("agent.yaml", an_agent())
+    nodes = len(tool.plane.nodes)
+
+    deployed = tool.run("apply", "-f", file)
+    assert deployed.code == 0, deployed.err
+    assert f"{nodes} of {nodes} nodes updated, {nodes} available" in deployed.err
+
+    tool.write("agent.yaml", an_agent(image="lab.local/toolbox:2", command=["/toolbox", "serve", ":8080"]))
+    stuck = tool.run("apply", "-f", file, "--timeout", "10")
+    assert stuck.code == 4
+    assert f"1 of {nodes} nodes updated, {nodes - 1} available" in stuck.err.splitlines()[-1]
+    assert (
+        "1 pod: agent is waiting: ErrImagePull" in stuck.err or "1 pod: agent is waiting: ImagePullBackOff" in stuck.err
+    )
+    outputs = tool.does("outputs", "-f", file, "-o", "json")
+    assert f'"number_ready": "{nodes - 1}"' in outputs
+
+    tool.write("agent.yaml", an_agent(env={"variables": {"ROUND": 3}}))
+    healed = tool.run("apply", "-f", file)
+    assert healed.code == 0, healed.err
+    assert {pod.spec.containers[0].image for pod in _pods(tool, NAMESPACE)} == {images.TOOLBOX}  # type: ignore[union-attr]
+
+    tool.does("delete", "-f", file, "--delete-namespace")
+    assert not _pods(tool, NAMESPACE)
+
+
+def test_a_rollout_is_over_when_every_pod_was_ready_long_enough(tool: Tool) -> None:
+    manifest = an_agent()
+    manifest["metadata"]["name"] = "slow"
+    manifest["spec"]["min_ready_seconds"] = 3
+    file = tool.write("slow.yaml", manifest)
+
+    tool.does("apply", "-f", file)
+
+    live = tool.live("daemonset", "slow", NAMESPACE)
+    assert live
+    assert live["status"]["numberAvailable"] == live["status"]["desiredNumberScheduled"] == len(tool.plane.nodes)
+    tool.does("delete", "-f", file)
+    assert not [pod for pod in _pods(tool, NAMESPACE) if pod.metadata and "slow" in (pod.metadata.name or "")]
+
+
+@pytest.mark.parametrize("text", [FLUENTD, NODE_EXPORTER], ids=["fluentd", "node-exporter"])
+def test_the_first_examples_run_as_they_were_written(tool: Tool, text: str) -> None:
+    manifest = yaml.safe_load(text)
+    image, namespace = manifest["spec"]["container"]["app"]["image"], manifest["spec"]["namespace"]["value"]
+    # The kubelet puts the default registry in front of such names; an image of that name stands in for the real one.
+    name = f"docker{'.'}io/{image['repo']}:{image['tag']}"
+    stand_in = tool.plane.run.folder / f"{manifest['metadata']['name']}.tar"
+    path = tool.plane.programs.path("toolbox")
+    tool.plane.import_image(images.write(stand_in, name, {"/toolbox": path}, ["/toolbox", "pause"]))
+    if not manifest["spec"].get("create_namespace"):
+        tool.plane.kubectl("create", "namespace", namespace)
+    file = tool.folder / "manifest.yaml"
+    file.write_text(text)
+
+    deployed = tool.run("apply", "-f", file, "--timeout", "60")
+
+    assert deployed.code == 0, deployed.err
+    pods = _pods(tool, namespace)
+    assert len(pods) == len(tool.plane.nodes)
+    assert all(pod.status and pod.status.phase == "Running" for pod in pods)
+    tool.does("delete", "-f", file)
+    tool.plane.kubectl("delete", "namespace", namespace)
+
+
+def _pods(tool: Tool, namespace: str) -> list[Pod]:
+    return list(tool.plane.client.list(Pod, namespace=namespace))
