@@ -8,7 +8,7 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 INSTALLED := .venv/.installed
 
-.PHONY: help setup run stop test lint fmt types unit property cluster e2e karpenter old-kubernetes bench chart image image-test \
+.PHONY: help setup run stop test lint fmt proto types unit property cluster e2e karpenter old-kubernetes bench chart image image-test \
 	docker-build build build-controller build-worker build-all pins clean
 
 help: ## list these verbs
@@ -26,16 +26,20 @@ stop: $(INSTALLED) ## take the embedded cluster away again
 
 test: lint types unit property cluster e2e ## everything that CI runs
 
-lint: $(INSTALLED) ## style, layers, and the format of the lab's Go files
+lint: $(INSTALLED) ## style, layers, the format of the lab's Go files, and the .proto files
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/lint-imports
 	@scripts/lint-go
+	@scripts/proto check
 
 fmt: $(INSTALLED) ## format the code
 	.venv/bin/ruff check --fix-only
 	.venv/bin/ruff format
 	if command -v gofmt >/dev/null; then gofmt -w lab/binaries; fi
+
+proto: $(INSTALLED) ## write the Python code and the comments that the .proto files stand for
+	@scripts/proto generate
 
 types: $(INSTALLED) ## check the types
 	.venv/bin/mypy

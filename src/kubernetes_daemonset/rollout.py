@@ -30,7 +30,7 @@ class Rollout:
 
     @property
     def certain(self) -> int:
-        """On how many nodes, at least, this version is available: a node that is updated need not be one that is available."""
+        """On how many nodes, at least, this version is available: the updated ones need not be the available ones."""
         return max(0, self.updated + self.available - self.desired) if self.seen else 0
 
     def __str__(self) -> str:

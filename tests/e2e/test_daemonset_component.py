@@ -124,16 +124,16 @@ def test_an_agent_runs_gets_stuck_and_goes_on(tool: Tool) -> None:
 def test_a_rollout_is_over_when_every_pod_was_ready_long_enough(tool: Tool) -> None:
     manifest = an_agent()
     manifest["metadata"]["name"] = "slow"
-    manifest["spec"]["min_ready_seconds"] = 3
+    manifest["spec"] |= {"namespace": "slow-agents", "min_ready_seconds": 3}
     file = tool.write("slow.yaml", manifest)
 
     tool.does("apply", "-f", file)
 
-    live = tool.live("daemonset", "slow", NAMESPACE)
+    live = tool.live("daemonset", "slow", "slow-agents")
     assert live
     assert live["status"]["numberAvailable"] == live["status"]["desiredNumberScheduled"] == len(tool.plane.nodes)
-    tool.does("delete", "-f", file)
-    assert not [pod for pod in _pods(tool, NAMESPACE) if pod.metadata and "slow" in (pod.metadata.name or "")]
+    tool.does("delete", "-f", file, "--delete-namespace")
+    assert not _pods(tool, "slow-agents")
 
 
 @pytest.mark.parametrize("text", [FLUENTD, NODE_EXPORTER], ids=["fluentd", "node-exporter"])
