@@ -33,7 +33,11 @@ exit codes:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     gc.disable()  # the process is over before collecting could pay
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.verb is None:
+        parser.print_help(sys.stderr)
+        sys.exit(_BAD_INPUT)
     try:
         sys.exit(_run(arguments))
     except KeyboardInterrupt:
@@ -66,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="say which version this is")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     manifests, cluster = _manifest_options(), _cluster_options()
 
     def verb(name: str, module: str, about: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:

@@ -232,10 +232,10 @@ class Reader:
         return False
 
     def _count(self, node: Node, path: str) -> None:
+        """Bounds the work. How deep it goes need not be bounded: no message holds one of its own kind."""
         self.nodes += 1
-        too_deep = path.count(".") + path.count("[") > yamltree.MAX_DEPTH
-        if too_deep or self.nodes > MAX_NODES:
-            why = "nested too deep" if too_deep else f"more than {MAX_NODES:,} values, by aliases perhaps"
+        if self.nodes > MAX_NODES:
+            why = f"more than {MAX_NODES:,} values, by aliases perhaps"
             raise ManifestError([*self.mistakes, Mistake(path, why, yamltree.place(node, self.source))])
 
     def note(self, node: Node, path: str, text: str) -> None:
@@ -314,4 +314,4 @@ def _nearest_enum_value(what: FieldDescriptor, text: str) -> str:
 
 def _is_unicode(text: str) -> bool:
     """YAML's escapes can write halves of surrogate pairs, which are no characters."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)

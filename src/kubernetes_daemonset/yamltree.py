@@ -16,7 +16,7 @@ from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MAX_BYTES: Final = 4 * 1024 * 1024  # three times what etcd takes in one object
-MAX_DEPTH: Final = 64  # a manifest has 12 levels at most
+MAX_MERGES: Final = 64  # of mappings that merge others that merge others
 
 _SHOWN: Final = 60  # characters of a value in a message
 
@@ -68,7 +68,7 @@ def pairs(node: MappingNode) -> Iterator[tuple[Node, Node]]:
     own = [(key, value) for key, value in node.value if key.tag != _MERGE]
     yield from own
     if merged:
-        yield from _merged(merged, {key.value for key, _ in own if isinstance(key, ScalarNode)}, MAX_DEPTH)
+        yield from _merged(merged, {key.value for key, _ in own if isinstance(key, ScalarNode)}, MAX_MERGES)
 
 
 def _merged(values: list[Node], taken: set[str], depth: int) -> Iterator[tuple[Node, Node]]:
