@@ -63,7 +63,7 @@ def load(content: bytes, source: str, *, skip_others: bool = False) -> list[Load
     mistakes: list[Mistake] = []
     loaded = []
     for root in yamltree.documents(content, source):
-        if skip_others and kind_of(root) not in {None, KIND}:
+        if skip_others and _is_another_kind(root):
             continue
         reader = Reader(source)
         loaded.append(_document(reader, root))
@@ -75,13 +75,18 @@ def load(content: bytes, source: str, *, skip_others: bool = False) -> list[Load
     return loaded
 
 
-def kind_of(root: Node) -> str | None:
+def _kind(root: Node) -> ScalarNode | None:
     """The kind that a document names; None if it names none."""
     if isinstance(root, MappingNode):
         for key, value in yamltree.pairs(root):
             if isinstance(key, ScalarNode) and key.value == "kind" and isinstance(value, ScalarNode):
-                return str(value.value)
+                return value
     return None
+
+
+def _is_another_kind(root: Node) -> bool:
+    kind = _kind(root)
+    return kind is not None and kind.value != KIND
 
 
 def _document(reader: "Reader", root: Node) -> Loaded:
@@ -90,8 +95,8 @@ def _document(reader: "Reader", root: Node) -> Loaded:
         reader.fill(result, root, "")
         return Loaded(result, reader.source, {path.removeprefix("target."): at for path, at in reader.places.items()})
     result.target.SetInParent()
-    if (kind := kind_of(root)) not in {None, KIND}:  # its fields mean something else, so nothing is said about them
-        reader.note(root, "kind", f'"{kind}" is another kind; write {KIND}')
+    if (kind := _kind(root)) and _is_another_kind(root):  # its fields mean something else: nothing is said about them
+        reader.note(kind, "kind", f"{yamltree.kind(kind)} is another kind; write {KIND}")
     else:
         reader.fill(result.target, root, "")
     return Loaded(result, reader.source, reader.places)

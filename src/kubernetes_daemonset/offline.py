@@ -3,15 +3,20 @@
 import argparse
 import difflib
 from importlib import resources
+from typing import Final
 
 from kubernetes_daemonset import show, verbs
-from kubernetes_daemonset.backends import terraform
-from kubernetes_daemonset.dump import manifest_yaml, to_yaml
+from kubernetes_daemonset.backends import pulumi_project, terraform
+from kubernetes_daemonset.dump import manifest_yaml, plain, to_yaml
 from kubernetes_daemonset.explain import NoSuchField, explain
 from kubernetes_daemonset.manifest import Loaded
 from kubernetes_daemonset.mistakes import ManifestError, UnreadableError
 from kubernetes_daemonset.resources import render
 from kubernetes_daemonset.validate import errors
+
+_STACK_INPUT: Final = "stack-input.yaml"
+# Files that hold secrets, if there are any.
+_FOR_ITS_OWNER: Final = {_STACK_INPUT, "terraform.tfvars.json"}
 
 
 def run(verb: str, arguments: argparse.Namespace) -> int:
@@ -67,15 +72,21 @@ def _write(arguments: argparse.Namespace, loaded: list[Loaded]) -> int:
         raise verbs.Ended(f"--to {arguments.to} writes files; say where with --into FOLDER", verbs.BAD_INPUT)
     for one in loaded:
         folder = arguments.into if len(loaded) == 1 else arguments.into / one.manifest.metadata.name
-        files = terraform.module(one.input)
+        files = terraform.module(one.input) if arguments.to == "terraform" else _pulumi_files(one)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for name, content in files.items():
                 (folder / name).write_text(content, encoding="utf-8")
+                if name in _FOR_ITS_OWNER:
+                    (folder / name).chmod(0o600)
                 verbs.say(f"wrote {folder / name}")
         except OSError as why:
             raise verbs.Ended(f"{folder}: cannot be written: {why.strerror}", verbs.BAD_INPUT) from why
     return verbs.OK
+
+
+def _pulumi_files(one: Loaded) -> dict[str, str]:
+    return pulumi_project.project_files() | {_STACK_INPUT: to_yaml(plain(one.input))}
 
 
 def _explain(arguments: argparse.Namespace) -> int:

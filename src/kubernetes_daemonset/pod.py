@@ -229,7 +229,7 @@ def _environment(manifest: KubernetesDaemonSet) -> list[Json]:
     since Kubernetes fills in only what stands before.
     """
     env = manifest.spec.container.app.env
-    found = {name: {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in _BUILT_IN.items()}
+    found = {name: {"name": name, "valueFrom": _field(path)} for name, path in _BUILT_IN.items()}
     found |= {name: _value(name, env.variables[name]) for name in sorted(env.variables)}
     for name in sorted(env.secrets):
         value = env.secrets[name]
@@ -264,7 +264,7 @@ def _value(name: str, value: KubernetesDaemonSetEnvValue) -> Json:
     if value.HasField("config_map_key_ref"):
         return {"name": name, "valueFrom": {"configMapKeyRef": _plain(value.config_map_key_ref)}}
     if value.HasField("field_ref"):
-        return {"name": name, "valueFrom": {"fieldRef": _plain(value.field_ref)}}
+        return {"name": name, "valueFrom": _field(value.field_ref.field_path, value.field_ref.api_version)}
     if value.HasField("resource_field_ref"):
         return {"name": name, "valueFrom": {"resourceFieldRef": _plain(value.resource_field_ref)}}
     if value.HasField("secret_ref"):
@@ -281,14 +281,17 @@ def _variable(one: ContainerEnvVar) -> Json:
     if one.HasField("secret_ref"):
         reference = {"name": one.secret_ref.name, "key": one.secret_ref.key, **_optional(one.secret_ref, "optional")}
         return {"name": one.name, "valueFrom": {"secretKeyRef": reference}}
-    for field, key in (
-        ("config_map_key_ref", "configMapKeyRef"),
-        ("field_ref", "fieldRef"),
-        ("resource_field_ref", "resourceFieldRef"),
-    ):
+    if one.HasField("field_ref"):
+        return {"name": one.name, "valueFrom": _field(one.field_ref.field_path, one.field_ref.api_version)}
+    for field, key in (("config_map_key_ref", "configMapKeyRef"), ("resource_field_ref", "resourceFieldRef")):
         if one.HasField(field):
             return {"name": one.name, "valueFrom": {key: _plain(getattr(one, field))}}
     return {"name": one.name, "value": one.value}
+
+
+def _field(path: str, version: str = "") -> Json:
+    """With the version that the server would add: what it adds looks to another manager like someone's change."""
+    return {"fieldRef": {"apiVersion": version or "v1", "fieldPath": path}}
 
 
 def _env_from(sources: Iterable[EnvFrom]) -> list[Json] | None:

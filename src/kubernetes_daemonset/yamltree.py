@@ -4,6 +4,8 @@ Nodes, not values: a mistake found later can still say where it was written, and
 a field wants.
 """
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -18,6 +20,9 @@ _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_BYTES: Final = 4 * 1024 * 1024  # three times what etcd takes in one object
 MAX_MERGES: Final = 64  # of mappings that merge others that merge others
 
+# An escaped surrogate pair, after backslashes that are escaped themselves.
+_PAIR: Final = re.compile(rb"((?<!\\)(?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
+
 _SHOWN: Final = 60  # characters of a value in a message
 
 NULL: Final = "tag:yaml.org,2002:null"
@@ -30,6 +35,8 @@ def documents(content: bytes, source: str) -> list[Node]:
         raise _refused(
             Place(source), f"{len(content):,} bytes is too much for a manifest; at most {MAX_BYTES:,} are read"
         )
+    if content.lstrip().startswith(b"{"):
+        content = _PAIR.sub(_joined, content)
     try:
         return [root for root in yaml.compose_all(content, Loader=_Loader) if not is_null(root)]
     except yaml.reader.ReaderError as why:
@@ -40,6 +47,12 @@ def documents(content: bytes, source: str) -> list[Node]:
         raise _refused(Place(source), f"not YAML: {why}") from why
     except RecursionError as why:
         raise _refused(Place(source), "nested too deep") from why
+
+
+def _joined(pair: re.Match[bytes]) -> bytes:
+    """One character of two escapes: JSON writes those beyond the first 65,536 so, and YAML does not know of it."""
+    letter: str = json.loads(b'"%b"' % pair[2])
+    return pair[1] + letter.encode()
 
 
 def place(node: Node, source: str) -> Place:

@@ -8,7 +8,7 @@ from lightkube.resources.core_v1 import Pod
 
 import lab
 from lab import images
-from tests.daemonset_tool import Json, Tool
+from tests.component_tool import Json, Tool
 from tests.e2e.conftest import Probed
 
 NAMESPACE = "agents"

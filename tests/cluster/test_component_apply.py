@@ -10,7 +10,7 @@ import pytest
 
 import lab
 from lab import waiting
-from tests.daemonset_tool import COMMAND, Json, Tool
+from tests.component_tool import COMMAND, Json, Tool
 
 NODES = 3
 GROUP = {"pool": "agents"}
