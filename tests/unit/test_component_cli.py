@@ -1,0 +1,168 @@
+"""The verbs that need no cluster, as they are run."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubernetes_daemonset import offline
+from kubernetes_daemonset.manifest import load
+from kubernetes_daemonset.validate import validate
+from tests.component_tool import COMMAND
+from tests.shell import ROOT
+
+GOOD = (ROOT / "src/kubernetes_daemonset/starters/node-exporter.yaml").read_text()
+STARTERS = sorted(offline.starters())
+
+
+def run(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([*COMMAND, *map(str, words)], capture_output=True, check=False, input=stdin, text=True)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("name", STARTERS)
+def test_a_manifest_to_start_from_has_nothing_wrong_with_it(name: str) -> None:
+    (loaded,) = load(offline.starters()[name].encode(), name)
+    assert validate(loaded) == []
+
+
+def test_init_prints_one_and_validate_takes_it_from_standard_input() -> None:
+    said = run("validate", "-f", "-", stdin=run("init", "fluentd").stdout)
+    assert (said.returncode, said.stdout) == (0, "1 manifest valid\n")
+
+
+def test_init_alone_lists_them_all() -> None:
+    lines = run("init").stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == STARTERS
+
+
+def test_init_names_the_nearest() -> None:
+    said = run("init", "fluentt")
+    assert said.returncode == 2
+    assert "did you mean fluentd?" in said.stderr
+
+
+def test_every_mistake_of_every_file_is_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD.replace("namespace: monitoring", "namespace: Bad_One"))
+    (tmp_path / "b.yaml").write_text(GOOD.replace("host_network: true", "host_network: maybe"))
+    said = run("validate", "-f", tmp_path / "a.yaml", "-f", tmp_path / "b.yaml")
+    assert said.returncode == 1
+    assert f"{tmp_path}/b.yaml:9:17: error: spec.host_network: expected true or false" in said.stdout
+    assert said.stdout.endswith("1 error\n")  # what cannot be read at all is said first
+
+    (tmp_path / "b.yaml").write_text(GOOD.replace("container_port: 9100", "container_port: 99999"))
+    said = run("validate", "-f", tmp_path)
+    assert f"{tmp_path}/a.yaml:7:3: error: spec.namespace" in said.stdout
+    assert (
+        f"{tmp_path}/b.yaml:29:11: error: spec.container.app.ports[0].container_port: 99999 is no port" in said.stdout
+    )
+    assert said.stdout.endswith("2 errors\n")
+
+
+def test_machines_are_told_in_json(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(GOOD.replace("tag: v1.7.0", "tag: latest"))
+    said = run("validate", "-f", file, "-o", "json")
+    (finding,) = json.loads(said.stdout)
+    assert said.returncode == 0
+    assert finding["severity"] == "warning"
+    assert (finding["file"], finding["line"]) == (str(file), 17)
+    assert finding["path"] == "spec.container.app.image"
+
+
+def test_in_a_folder_other_kinds_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_text(GOOD + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")
+    (tmp_path / "notes.txt").write_text("{{ no yaml")
+    assert run("validate", "-f", tmp_path).stdout == "1 manifest valid\n"
+    said = run("validate", "-f", tmp_path / "agent.yaml")
+    assert 'kind: "ConfigMap" is another kind; write KubernetesDaemonSet' in said.stdout
+
+
+def test_an_empty_folder_is_said_to_hold_none(tmp_path: Path) -> None:
+    said = run("render", "-f", tmp_path)
+    assert said.returncode == 2
+    assert f"{tmp_path}: error: no manifest of kind KubernetesDaemonSet in it" in said.stderr
+
+
+def test_two_manifests_that_would_make_the_same_object_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD)
+    (tmp_path / "b.yaml").write_text(GOOD)
+    said = run("validate", "-f", tmp_path)
+    assert said.returncode == 1
+    assert f"DaemonSet monitoring/node-exporter is also made by {tmp_path}/a.yaml:5:3" in said.stdout
+
+
+@pytest.mark.parametrize("words", [("render", "-f", "gone.yaml"), ("validate", "-f", "gone.yaml")])
+def test_a_file_that_is_not_there_is_bad_input(words: tuple[str, ...]) -> None:
+    said = run(*words)
+    assert said.returncode == 2
+    assert said.stderr == "gone.yaml: error: cannot be read: No such file or directory\n"
+
+
+def test_an_invalid_manifest_is_not_rendered(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(GOOD.replace("namespace: monitoring", "namespace: Bad_One"))
+    said = run("render", "-f", file)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "spec.namespace" in said.stderr
+
+
+def test_render_prints_objects_as_yaml_as_a_list_and_as_a_table(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(GOOD)
+    kinds = ["Namespace", "DaemonSet"]
+    assert [one["kind"] for one in yaml.safe_load_all(run("render", "-f", file).stdout)] == kinds
+    listed = json.loads(run("render", "-f", file, "-o", "json").stdout)
+    assert [one["kind"] for one in listed["items"]] == kinds
+    assert [line.split()[0] for line in run("render", "-f", file, "-o", "table").stdout.splitlines()[1:]] == kinds
+
+
+def test_render_brings_every_dialect_to_one(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(GOOD)
+    once = run("render", "-f", file, "--to", "manifest").stdout
+    assert "namespace:\n    value: monitoring\n" in once
+    file.write_text(once)
+    assert run("render", "-f", file, "--to", "manifest").stdout == once
+
+
+@pytest.mark.parametrize(("to", "expected"), [("terraform", "main.tf.json"), ("pulumi", "Pulumi.yaml")])
+def test_modules_and_projects_are_written_into_a_folder(tmp_path: Path, to: str, expected: str) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(GOOD)
+    assert run("render", "-f", file, "--to", to).returncode == 2
+    said = run("render", "-f", file, "--to", to, "--into", tmp_path / "out")
+    assert said.returncode == 0, said.stderr
+    assert (tmp_path / "out" / expected).exists()
+    private = {"terraform": "terraform.tfvars.json", "pulumi": "stack-input.yaml"}[to]
+    assert (tmp_path / "out" / private).stat().st_mode & 0o077 == 0
+
+
+def test_explain_tells_what_the_proto_files_say() -> None:
+    said = run("explain", "spec.container.app.volume_mounts[0].hostPath").stdout
+    assert said.startswith("spec.container.app.volume_mounts.host_path: HostPathSource\nA path of the node.\n")
+    assert "DirectoryOrCreate" in said
+
+
+def test_explain_names_the_nearest_field() -> None:
+    said = run("explain", "spec.tolerationz")
+    assert said.returncode == 2
+    assert "did you mean tolerations?" in said.stderr
+
+
+def test_a_reader_that_stops_early_gets_no_traceback() -> None:
+    with subprocess.Popen([*COMMAND, "init", "fluentd"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "1d", ""])
+def test_a_timeout_that_is_none_is_named(text: str) -> None:
+    said = run("apply", "-f", "x", f"--timeout={text}")
+    assert said.returncode == 2
+    assert f'"{text}" is no time; write seconds, or 90s, 5m, 1h' in said.stderr

@@ -1,0 +1,116 @@
+"""`--set path=value`: any field, of any type."""
+
+import pytest
+
+from kubernetes_daemonset.dump import plain
+from kubernetes_daemonset.manifest import Loaded, load
+from kubernetes_daemonset.mistakes import ManifestError
+from kubernetes_daemonset.override import override
+
+MANIFEST = b"""\
+apiVersion: kubernetes.project-planton.org/v1
+kind: KubernetesDaemonSet
+metadata: {name: agent}
+spec:
+  namespace: agents
+  container:
+    app:
+      image: {repo: registry.example.com/agent, tag: "1.0"}
+      args: [--first, --second]
+  tolerations:
+    - {key: one, operator: Exists}
+"""
+
+
+def given() -> Loaded:
+    (loaded,) = load(MANIFEST, "agent.yaml")
+    return loaded
+
+
+def spec_after(*assignments: str) -> dict[str, object]:
+    return dict(plain(override(given(), assignments).manifest)["spec"])
+
+
+@pytest.mark.parametrize(
+    ("assignment", "field", "value"),
+    [
+        ("spec.namespace=other", "namespace", {"value": "other"}),
+        ("spec.namespace.value=other", "namespace", {"value": "other"}),
+        ("spec.host_network=true", "host_network", True),
+        ("spec.hostNetwork=false", "host_network", False),
+        ("spec.min_ready_seconds=30", "min_ready_seconds", 30),
+        ("spec.revision_history_limit=0", "revision_history_limit", 0),
+        ("spec.priority_class_name=a=b", "priority_class_name", "a=b"),
+        ("spec.node_selector.zone=north", "node_selector", {"zone": "north"}),
+        ("spec.node_selector[kubernetes.io/os]=linux", "node_selector", {"kubernetes.io/os": "linux"}),
+        (r"spec.node_selector.kubernetes\.io/os=linux", "node_selector", {"kubernetes.io/os": "linux"}),
+        ("spec.node_selector={zone: north, disk: fast}", "node_selector", {"zone": "north", "disk": "fast"}),
+        ("spec.tolerations[0].key=two", "tolerations", [{"key": "two", "operator": "Exists"}]),
+        ("spec.tolerations[0]={key: two}", "tolerations", [{"key": "two"}]),
+        (
+            "spec.tolerations[1].operator=Exists",
+            "tolerations",
+            [{"key": "one", "operator": "Exists"}, {"operator": "Exists"}],
+        ),
+        ("spec.tolerations=[]", "tolerations", None),
+        ("spec.image_pull_secrets=[a, b]", "image_pull_secrets", ["a", "b"]),
+        (
+            "spec.update_strategy.rolling_update.max_surge=25%",
+            "update_strategy",
+            {"rolling_update": {"max_surge": "25%"}},
+        ),
+    ],
+)
+def test_a_field_of_any_type_is_replaced(assignment: str, field: str, value: object) -> None:
+    assert spec_after(assignment).get(field) == value
+
+
+def test_one_argument_of_a_list_is_replaced_and_one_is_added() -> None:
+    app = override(
+        given(), ["spec.container.app.args[1]=--other", "spec.container.app.args[2]=--third"]
+    ).manifest.spec.container.app
+    assert list(app.args) == ["--first", "--other", "--third"]
+
+
+def test_a_number_stays_the_text_that_was_written_where_a_text_is_wanted() -> None:
+    changed = override(given(), ["spec.container.app.image.tag=1.20", "spec.container.app.env.variables.PORT=09"])
+    assert changed.manifest.spec.container.app.image.tag == "1.20"
+    assert changed.manifest.spec.container.app.env.variables["PORT"].value == "09"
+
+
+def test_the_manifest_that_was_given_stays_as_it_is() -> None:
+    loaded = given()
+    override(loaded, ["spec.host_network=true"])
+    assert not loaded.manifest.spec.HasField("host_network")
+
+
+def test_a_later_assignment_wins() -> None:
+    assert spec_after("spec.min_ready_seconds=1", "spec.min_ready_seconds=2")["min_ready_seconds"] == 2
+
+
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("spec.host_netwrk=true", 'spec: unknown field "host_netwrk"; did you mean host_network?'),
+        ("spec.host_network=perhaps", 'spec.host_network: expected true or false, found "perhaps"'),
+        ("spec.min_ready_seconds=soon", "spec.min_ready_seconds: expected a whole number"),
+        ("spec.min_ready_seconds.x=1", "spec.min_ready_seconds: holds one value, so there is no x in it"),
+        ("spec.tolerations[7].key=x", 'spec.tolerations: "7" is no place in this list; write [0 to 1; 1 adds one]'),
+        ("spec.node_selector.zone.x=1", "spec.node_selector.zone: holds one value"),
+        ("spec.tolerations={", "not YAML"),
+        ("spec.host_network", "expected path=value"),
+        ("=x", "expected path=value"),
+        ("spec..x=1", "is no path"),
+    ],
+)
+def test_what_cannot_be_set_is_named(assignment: str, said: str) -> None:
+    with pytest.raises(ManifestError) as why:
+        override(given(), [assignment])
+    assert said in str(why.value)
+    assert "--set" in str(why.value)
+
+
+def test_a_mistake_in_what_was_set_is_found_at_the_flag() -> None:
+    changed = override(given(), ["spec.dns_policy=Nope"])
+    assert str(changed.place("spec.dns_policy")) == "--set spec.dns_policy"
+    assert str(changed.place("spec.tolerations[0].key")) == "agent.yaml:11:8"
