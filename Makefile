@@ -52,6 +52,7 @@ property: $(INSTALLED) ## tests of what must hold for every input
 
 # These tests wait more than they work, so several clusters do it at a time.
 cluster: setup ## tests against a real control plane with simulated nodes
+	@$(PYTHON) -m lab build --terraform
 	$(PYTEST) --numprocesses=4 --dist=loadfile -m "not alone" tests/cluster
 	$(PYTEST) -m alone tests/cluster
 

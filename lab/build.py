@@ -108,6 +108,18 @@ def karpenter() -> Target:
     )
 
 
+def terraform() -> Target:
+    """A provider for Terraform, whose own program is the machine's. The kubernetes target has compiled most of it."""
+    return Target(
+        name="terraform",
+        module=SOURCES / "terraform",
+        programs={"terraform-provider-kubectl": "."},
+        minutes=1,
+        mebibytes=1000,
+        flags=["-ldflags", "-s -w"],
+    )
+
+
 @dataclass(frozen=True)
 class Programs:
     """Where to find programs and the files that came along with them."""

@@ -102,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     builder = verbs.add_parser("build", help="build the programs, if they are not built yet")
     builder.add_argument("--kubernetes", default=build.KUBERNETES_VERSION, metavar="VERSION", help="%(default)s")
     builder.add_argument("--karpenter", action="store_true", help="Karpenter with its KWOK provider, too")
+    builder.add_argument("--terraform", action="store_true", help="a provider for Terraform, too")
     builder.set_defaults(run=_build)
     return parser
 
@@ -191,6 +192,8 @@ def _build(arguments: argparse.Namespace) -> int:
     build.programs(arguments.kubernetes)
     if arguments.karpenter:
         build.build(build.karpenter())
+    if arguments.terraform:
+        build.build(build.terraform())
     return 0
 
 

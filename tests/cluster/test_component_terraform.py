@@ -1,0 +1,141 @@
+"""Modules by the real Terraform on a real API server. Who plays the provider: lab/binaries/terraform/main.go."""
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lab
+from kubernetes_daemonset import names
+from kubernetes_daemonset.backends import terraform
+from kubernetes_daemonset.resources import render
+from tests.terraform import LOGINS, NAME, PASSWORD, TEXTS, Terraform, a_container, an_agent
+
+Object = dict[str, Any]
+
+NODES = 2
+
+
+class World:
+    """A namespace to be made, nodes for its agent, and a module in front of them."""
+
+    def __init__(self, plane: lab.Plane, namespace: str, folder: Path) -> None:
+        self.plane = plane
+        self.namespace = namespace
+        self.terraform = Terraform(plane, folder)
+
+    def found(self) -> list[Object]:
+        """The agent's objects as the server has them."""
+        return [one for one in map(self.get, render(an_agent(self.namespace))) if one]
+
+    def get(self, one: Object) -> Object | None:
+        words = ["get", one["kind"], one["metadata"]["name"], "--ignore-not-found", "--show-managed-fields"]
+        words += [f"--namespace={one['metadata'].get('namespace', '')}", "--output=json"]
+        said = self.plane.kubectl(*words)
+        return json.loads(said) if said else None
+
+    def daemon_set(self) -> Object:
+        found = self.get({"kind": "DaemonSet", "metadata": {"name": NAME, "namespace": self.namespace}})
+        assert found
+        return found
+
+
+@pytest.fixture
+def world(plane: lab.Plane, prefix: str, tmp_path: Path) -> Iterator[World]:
+    here = World(plane, prefix, tmp_path)
+    nodes = plane.fake_nodes(NODES, prefix=prefix, labels={"pool": prefix})
+    yield here
+    gone = ["--ignore-not-found", "--wait=false"]
+    plane.kubectl("delete", "clusterrole,clusterrolebinding", names.cluster_role(an_agent(prefix).target), *gone)
+    plane.kubectl("delete", "namespace", prefix, *gone)
+    nodes.delete()
+
+
+def lasting(found: Mapping[str, Any]) -> Object:
+    """What is the same however often an object is made, and who we are to the server."""
+    metadata = {key: value for key, value in found["metadata"].items() if key not in {"uid", "resourceVersion"}}
+    metadata.pop("creationTimestamp")
+    ours = [one for one in metadata["managedFields"] if one["manager"] == names.MANAGED_BY]
+    metadata["managedFields"] = [{key: value for key, value in one.items() if key != "time"} for one in ours]
+    assert ours
+    return {key: value for key, value in found.items() if key != "status"} | {"metadata": metadata}
+
+
+def test_it_makes_what_a_direct_apply_makes_and_takes_it_all_away(world: World) -> None:
+    given = an_agent(world.namespace)
+    world.terraform.init(terraform.module(given))
+    world.terraform.apply("-var=delete_namespace=true")
+    by_terraform = world.found()
+    assert [one["kind"] for one in by_terraform] == [one["kind"] for one in render(given)]
+    assert world.terraform.outputs() == {"namespace": world.namespace, "daemonset_name": NAME}
+    world.terraform.destroy()
+    assert world.found() == []
+    listed = {"apiVersion": "v1", "kind": "List", "items": render(given)}
+    manager = f"--field-manager={names.MANAGED_BY}"
+    world.plane.kubectl("apply", "--server-side", manager, "--filename=-", standard_input=json.dumps(listed))
+    assert list(map(lasting, by_terraform)) == list(map(lasting, world.found()))
+
+
+def test_what_is_applied_needs_nothing_more_until_it_changes(world: World) -> None:
+    made = world.terraform
+    made.init(terraform.module(an_agent(world.namespace)))
+    assert set(made.plan().values()) == {"create"}
+    made.apply()
+    assert made.plan() == {}
+    made.write(terraform.module(an_agent(world.namespace, container=a_container(level="debug"))))
+    assert made.plan() == {"daemon_set": "update"}
+    made.apply()
+    assert made.plan() == {}
+    made.write(terraform.module(an_agent(world.namespace, config_maps={**TEXTS, "agent-conf": "2"})))
+    assert made.plan() == {"config_map_agent-conf": "update", "daemon_set": "update"}
+
+
+def test_nothing_that_terraform_says_gives_a_secret_away(world: World) -> None:
+    made = world.terraform
+    made.init(terraform.module(an_agent(world.namespace)))
+    made.plan()
+    made.apply()
+    changed = "another horse"
+    made.write(terraform.module(an_agent(world.namespace, container=a_container(password=changed))))
+    assert made.plan() == {"secret_agent-env-secrets": "update", "daemon_set": "update"}
+    made.apply()
+    assert "data: (sensitive value)" in made.said
+    for secret in (PASSWORD, LOGINS, changed):
+        assert secret not in made.said
+        assert base64.b64encode(secret.encode()).decode() not in made.said
+
+
+def test_an_apply_ends_when_every_node_runs_the_agent_or_at_once(world: World) -> None:
+    made = world.terraform
+    made.init(terraform.module(an_agent(world.namespace, min_ready_seconds=60)))
+    made.apply("-var=wait_for_rollout=false")
+    assert world.daemon_set()["status"].get("numberAvailable", 0) == 0
+    made.write(terraform.module(an_agent(world.namespace, min_ready_seconds=2, container=a_container(level="debug"))))
+    made.apply()
+    status = world.daemon_set()["status"]
+    assert (status["updatedNumberScheduled"], status["numberAvailable"]) == (NODES, NODES)
+
+
+def test_what_someone_else_has_changed_is_changed_back_only_if_that_is_asked_for(world: World) -> None:
+    made = world.terraform
+    made.init(terraform.module(an_agent(world.namespace)))
+    made.apply("-var=wait_for_rollout=false")
+    change = {"spec": {"template": {"spec": {"containers": [{"name": NAME, "image": "registry.example.com/other:1"}]}}}}
+    as_someone = ["--field-manager=someone", f"--namespace={world.namespace}"]
+    world.plane.kubectl("patch", "daemonset", NAME, f"--patch={json.dumps(change)}", *as_someone)
+    assert made.plan("-var=wait_for_rollout=false") == {"daemon_set": "update"}
+    assert 'conflict with "someone"' in made.refused("-var=wait_for_rollout=false")
+    made.apply("-var=wait_for_rollout=false", "-var=force_conflicts=true")
+    (container,) = world.daemon_set()["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "lab.local/toolbox:1"
+
+
+def test_a_namespace_outlives_the_agent_that_made_it(world: World) -> None:
+    made = world.terraform
+    made.init(terraform.module(an_agent(world.namespace)))
+    made.apply()
+    made.destroy()
+    assert [one["kind"] for one in world.found()] == ["Namespace"]
