@@ -1,8 +1,8 @@
 """What applying a manifest would do: objects before and after. Pure."""
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 Json = dict[str, Any]
@@ -47,10 +47,30 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What applying would do, tried out on the server."""
+    """What applying would do, tried out on the server: the objects to apply in their order, and what then goes."""
 
+    objects: tuple[Json, ...]
     changes: tuple[Change, ...]
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
+
+
+def used_by_pods(objects: Sequence[Json]) -> set[tuple[str, str]]:
+    """Kind and name of everything that the pods name, whoever made it."""
+    spec = next(one for one in objects if one["kind"] == "DaemonSet")["spec"]["template"]["spec"]
+    used = {("ServiceAccount", spec.get("serviceAccountName", ""))}
+    used |= {("Secret", one["name"]) for one in spec.get("imagePullSecrets", [])}
+    for volume in spec.get("volumes", []):
+        used |= {("ConfigMap", volume.get("configMap", {}).get("name", ""))}
+        used |= {("Secret", volume.get("secret", {}).get("secretName", ""))}
+    for container in [*spec["containers"], *spec.get("initContainers", [])]:
+        for source in container.get("envFrom", []):
+            used |= {("ConfigMap", source.get("configMapRef", {}).get("name", ""))}
+            used |= {("Secret", source.get("secretRef", {}).get("name", ""))}
+        for variable in container.get("env", []):
+            source = variable.get("valueFrom", {})
+            used |= {("ConfigMap", source.get("configMapKeyRef", {}).get("name", ""))}
+            used |= {("Secret", source.get("secretKeyRef", {}).get("name", ""))}
+    return used
 
 
 def essence(body: Json) -> Json:

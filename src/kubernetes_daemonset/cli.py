@@ -7,6 +7,7 @@ touched; 3 the cluster refused or could not be reached; 4 the rollout did not fi
 import argparse
 import gc
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -33,19 +34,33 @@ exit codes:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     gc.disable()  # the process is over before collecting could pay
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to end
     parser = _parser()
     arguments = parser.parse_args(argv)
     if arguments.verb is None:
         parser.print_help(sys.stderr)
         sys.exit(_BAD_INPUT)
     try:
-        sys.exit(_run(arguments))
+        code = _run(arguments)
+        sys.stdout.flush()
+        sys.exit(code)
     except KeyboardInterrupt:
         sys.stderr.write("\nkubernetes-daemonset: interrupted; running it again goes on from where it is\n")
         sys.exit(_INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes at the end
+        _forget_output()
         sys.exit(_NOBODY_READS)
+    except OSError as why:
+        _forget_output()
+        sys.stderr.write(f"kubernetes-daemonset: what was to be printed could not be: {why.strerror}\n")
+        sys.exit(_BAD_INPUT)
+
+
+def _forget_output() -> None:
+    """Or Python complains when it flushes at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -96,13 +111,13 @@ def _parser() -> argparse.ArgumentParser:
 
     diff = verb("diff", "online", "show what applying manifests would change, and change nothing", manifests, cluster)
     diff.add_argument("-o", "--output", choices=("diff", "table"), default="diff", help="default: diff")
-    diff.add_argument("--force-conflicts", action="store_true", help="as if apply were given it")
+    _takeovers(diff)
 
     apply = verb(
         "apply", "online", "deploy manifests by server-side apply and wait for the rollout", manifests, cluster
     )
     apply.add_argument("--dry-run", action="store_true", help="have the server try it, and say what would change")
-    apply.add_argument("--force-conflicts", action="store_true", help="take over fields that another manager owns")
+    _takeovers(apply)
     apply.add_argument("--no-wait", dest="wait", action="store_false", help="do not wait for the rollout")
     apply.add_argument("--no-prune", dest="prune", action="store_false", help="leave what an earlier manifest made")
     _timeout(apply, "how long to wait for the rollout")
@@ -167,6 +182,11 @@ def _cluster_options() -> argparse.ArgumentParser:
     )
     options.add_argument("--kube-context", metavar="NAME", help="a context of the kubeconfig; default: the current one")
     return options
+
+
+def _takeovers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force-conflicts", action="store_true", help="take over fields that another manager owns")
+    parser.add_argument("--adopt", action="store_true", help="take over objects that someone else made")
 
 
 def _timeout(parser: argparse.ArgumentParser, about: str) -> None:

@@ -1,12 +1,16 @@
 """Message -> plain data and YAML, in the dialect of the .proto files. Reading it again gives the same message."""
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import yaml
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 Json = dict[str, Any]
+
+# Texts that one reader of YAML or another takes for something else: 1e3, 0o17, 1_000, y, Off, .5, ~, null.
+_AMBIGUOUS: Final = re.compile(r"[-+.]?[0-9.].*|y|n|yes|no|on|off|true|false|null|~", re.IGNORECASE)
 
 
 def plain(message: Message) -> Json:
@@ -50,7 +54,8 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = "|" if "\n" in text else '"' if _AMBIGUOUS.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)

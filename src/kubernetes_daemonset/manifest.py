@@ -24,6 +24,7 @@ MAX_NODES: Final = 100_000  # aliases can make a small file stand for billions
 
 KIND: Final = "KubernetesDaemonSet"
 
+_CLOSE: Final = 0.9  # KubernetesDaemonset is; KubernetesDeployment is not
 _SHOWN: Final = 12  # names of fields in one message: more than anyone reads
 _DIGITS: Final = 24  # more than any number that fits has, with its sign and 0x; int() raises at thousands of them
 
@@ -63,7 +64,7 @@ def load(content: bytes, source: str, *, skip_others: bool = False) -> list[Load
     mistakes: list[Mistake] = []
     loaded = []
     for root in yamltree.documents(content, source):
-        if skip_others and _is_another_kind(root):
+        if skip_others and _is_clearly_another_kind(root):
             continue
         reader = Reader(source)
         loaded.append(_document(reader, root))
@@ -82,6 +83,12 @@ def _kind(root: Node) -> ScalarNode | None:
             if isinstance(key, ScalarNode) and key.value == "kind" and isinstance(value, ScalarNode):
                 return value
     return None
+
+
+def _is_clearly_another_kind(root: Node) -> bool:
+    """A kind that is ours but for a slip is a mistake, in a folder of many kinds too."""
+    kind = _kind(root)
+    return kind is not None and not difflib.get_close_matches(kind.value, [KIND], cutoff=_CLOSE)
 
 
 def _is_another_kind(root: Node) -> bool:

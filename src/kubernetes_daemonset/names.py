@@ -16,6 +16,7 @@ _NAMESPACE: Final = "kubernetes-daemonset/namespace"
 REQUIRED: Final = "node-ready/required"
 GATE: Final = "node-ready/unverified"
 
+_FOR_TOOLS: Final = re.compile(r"([a-z0-9-]+\.)*project-planton\.org/")
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
@@ -70,4 +71,9 @@ def labels(manifest: KubernetesDaemonSet) -> dict[str, str]:
     fitting = {
         key: value for key, value in (originals | recommended).items() if value and _LABEL_VALUE.fullmatch(value)
     }
-    return dict(sorted((fitting | dict(metadata.labels) | owned(manifest)).items()))
+    return dict(sorted((fitting | given_labels(manifest) | owned(manifest)).items()))
+
+
+def given_labels(manifest: KubernetesDaemonSet) -> dict[str, str]:
+    """The manifest's own labels, without those by which it tells the original's tools what to do with it."""
+    return {key: value for key, value in manifest.metadata.labels.items() if not _FOR_TOOLS.match(key)}

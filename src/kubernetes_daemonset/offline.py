@@ -2,10 +2,12 @@
 
 import argparse
 import difflib
+import os
 from importlib import resources
+from pathlib import Path
 from typing import Final
 
-from kubernetes_daemonset import show, verbs
+from kubernetes_daemonset import names, show, verbs
 from kubernetes_daemonset.backends import pulumi_project, terraform
 from kubernetes_daemonset.dump import manifest_yaml, plain, to_yaml
 from kubernetes_daemonset.explain import NoSuchField, explain
@@ -16,7 +18,7 @@ from kubernetes_daemonset.validate import errors
 
 _STACK_INPUT: Final = "stack-input.yaml"
 # Files that hold secrets, if there are any.
-_FOR_ITS_OWNER: Final = {_STACK_INPUT, "terraform.tfvars.json"}
+_FOR_ITS_OWNER: Final = {_STACK_INPUT, terraform.SECRETS_FILE}
 
 
 def run(verb: str, arguments: argparse.Namespace) -> int:
@@ -67,22 +69,31 @@ def _render(arguments: argparse.Namespace) -> int:
 
 
 def _write(arguments: argparse.Namespace, loaded: list[Loaded]) -> int:
-    """A module or project is several files, so they go into a folder: one for each manifest if there are several."""
+    """A module or project is several files, so they go into a folder: namespace/name below it if there are several."""
     if arguments.into is None:
         raise verbs.Ended(f"--to {arguments.to} writes files; say where with --into FOLDER", verbs.BAD_INPUT)
+    files: dict[Path, str] = {}
     for one in loaded:
-        folder = arguments.into if len(loaded) == 1 else arguments.into / one.manifest.metadata.name
-        files = terraform.module(one.input) if arguments.to == "terraform" else _pulumi_files(one)
+        below = () if len(loaded) == 1 else (names.namespace(one.manifest), one.manifest.metadata.name)
+        made = terraform.module(one.input) if arguments.to == "terraform" else _pulumi_files(one)
+        files |= {arguments.into.joinpath(*below, name): content for name, content in made.items()}
+    for path, content in files.items():
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, content in files.items():
-                (folder / name).write_text(content, encoding="utf-8")
-                if name in _FOR_ITS_OWNER:
-                    (folder / name).chmod(0o600)
-                verbs.say(f"wrote {folder / name}")
+            _put(path, content)
         except OSError as why:
-            raise verbs.Ended(f"{folder}: cannot be written: {why.strerror}", verbs.BAD_INPUT) from why
+            raise verbs.Ended(f"{path}: cannot be written: {why.strerror}", verbs.BAD_INPUT) from why
+        verbs.say(f"wrote {path}")
     return verbs.OK
+
+
+def _put(path: Path, content: str) -> None:
+    """Whole or not at all; what may hold secrets is its owner's from the first byte on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = 0o600 if path.name in _FOR_ITS_OWNER else 0o644
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
+        file.write(content)
+    beside.replace(path)
 
 
 def _pulumi_files(one: Loaded) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The verbs that need a cluster: diff, apply, delete, outputs."""
 
 import argparse
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
@@ -14,6 +15,8 @@ from kubernetes_daemonset.manifest import Loaded
 from kubernetes_daemonset.mistakes import ManifestError
 from kubernetes_daemonset.outputs import outputs
 from kubernetes_daemonset.resources import render
+
+Pairs = list[tuple[Loaded, Cluster]]
 
 # The original's way to say in the manifest which cluster it is for.
 _CONTEXT_LABEL: Final = "kubernetes.project-planton.org/context"
@@ -39,8 +42,7 @@ def run(verb: str, arguments: argparse.Namespace) -> int:
 
 def _diff(arguments: argparse.Namespace) -> int:
     with _connected(arguments, verbs.valid(arguments)) as pairs:
-        planned = [_plan(cluster, one, arguments) for one, cluster in pairs]
-    changes = [change for one in planned for change in one.changes]
+        changes = [change for planned in _plans(pairs, arguments) for change in planned.changes]
     if arguments.output == "table":
         print(show.changes(changes))
     else:
@@ -51,30 +53,39 @@ def _diff(arguments: argparse.Namespace) -> int:
 
 
 def _apply(arguments: argparse.Namespace) -> int:
+    """Step by step for all manifests: none is applied if one is refused, and a rollout that is late stops no other."""
     with _connected(arguments, verbs.valid(arguments)) as pairs:
-        # All are tried before the first is applied: nothing is half done because a later one is refused.
-        plans = [_plan(cluster, one, arguments) for one, cluster in pairs]
+        plans = _plans(pairs, arguments)
         if arguments.dry_run:
-            print(show.changes([change for one in plans for change in one.changes]))
+            print(show.changes([change for planned in plans for change in planned.changes]))
             return verbs.OK
-        for (one, cluster), planned in zip(pairs, plans, strict=True):
-            _deploy(one, cluster, planned, arguments)
+        for (_, cluster), planned in zip(pairs, plans, strict=True):
+            for warning in planned.warnings:
+                verbs.say(warning)
+            direct.carry_out(cluster, planned, force=arguments.force_conflicts, tell=verbs.say)
+        if arguments.wait:
+            _wait(pairs, arguments.timeout)
+        # Last, since pods of the former version still use what is deleted here.
+        if arguments.prune:
+            for (_, cluster), planned in zip(pairs, plans, strict=True):
+                direct.prune(cluster, planned, verbs.say)
     return verbs.OK
 
 
-def _deploy(one: Loaded, cluster: Cluster, planned: Plan, arguments: argparse.Namespace) -> None:
-    for warning in planned.warnings:
-        verbs.say(warning)
-    direct.carry_out(cluster, render(one.input), force=arguments.force_conflicts, tell=verbs.say)
-    if arguments.wait:
+def _wait(pairs: Pairs, seconds: float) -> None:
+    """They all roll at the same time, and each has all of it."""
+    began = time.monotonic()
+    late: list[str] = []
+    for one, cluster in pairs:
         progress = show.Progress(one.manifest.metadata.name)
         try:
-            direct.wait(cluster, one.manifest, arguments.timeout, progress)
+            direct.wait(cluster, one.manifest, seconds, progress, began=began)
+        except direct.TooLate as why:
+            late.append(str(why))
         finally:
             progress.end()
-    # Last, since pods of the former version still use what is deleted here.
-    if arguments.prune:
-        direct.prune(cluster, planned, verbs.say)
+    if late:
+        raise direct.TooLate("\n".join(late))
 
 
 def _delete(arguments: argparse.Namespace) -> int:
@@ -118,12 +129,21 @@ def _outputs(arguments: argparse.Namespace) -> int:
     return verbs.OK
 
 
-def _plan(cluster: Cluster, one: Loaded, arguments: argparse.Namespace) -> Plan:
-    return direct.plan(cluster, one.manifest, render(one.input), force=arguments.force_conflicts)
+def _plans(pairs: Pairs, arguments: argparse.Namespace) -> list[Plan]:
+    """Of all manifests of a cluster together: one may make the namespace that another one needs."""
+    found: dict[int, Plan] = {}
+    for cluster in {id(cluster): cluster for _, cluster in pairs}.values():
+        mine = {at: one for at, (one, other) in enumerate(pairs) if other is cluster}
+        wishes = [
+            direct.Wish(one.manifest, render(one.input), arguments.force_conflicts, arguments.adopt)
+            for one in mine.values()
+        ]
+        found |= dict(zip(mine, direct.plans(cluster, wishes), strict=True))
+    return [found[at] for at in range(len(pairs))]
 
 
 @contextmanager
-def _connected(arguments: argparse.Namespace, loaded: list[Loaded]) -> Iterator[list[tuple[Loaded, Cluster]]]:
+def _connected(arguments: argparse.Namespace, loaded: list[Loaded]) -> Iterator[Pairs]:
     """Each manifest with its cluster: of --kube-context, of the manifest's own label, or of the kubeconfig."""
     clusters: dict[str | None, Cluster] = {}
     with ExitStack() as open_connections:

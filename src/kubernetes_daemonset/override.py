@@ -17,6 +17,7 @@ from kubernetes_daemonset import yamltree
 from kubernetes_daemonset.manifest import Loaded, Reader, entry, fields, is_map, unknown
 from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
 
+_DIGITS: Final = 6  # of a place in a list; int() raises at thousands of them
 # A name, or what stands between brackets; a dot that belongs to a name is written \.
 _STEP: Final = re.compile(r"\[(?P<bracket>[^\]]*)\]|\.?(?P<name>(?:\\.|[^.\[\\])+)")
 
@@ -39,7 +40,7 @@ def _assign(manifest: Message, assignment: str) -> dict[str, Place]:
         path = f"{path}={more}"
     if not equals or not path:
         raise _wrong(f"--set {assignment}", "", "expected path=value, such as spec.container.app.image.tag=1.4.2")
-    roots = yamltree.documents(text.encode(), source) or yamltree.documents(b'""', source)
+    roots = yamltree.documents(text.encode(errors="surrogateescape"), source) or yamltree.documents(b'""', source)
     if len(roots) != 1:
         raise _wrong(source, path, "expected one value")
     reader = Reader(source)
@@ -95,7 +96,7 @@ class _Walk:
     def _in_list(self, message: Message, what: FieldDescriptor, steps: Sequence[str], value: Node, path: str) -> None:
         index, *rest = steps
         items = getattr(message, what.name)
-        if not index.isdecimal() or int(index) > len(items):
+        if not index.isdecimal() or len(index) > _DIGITS or int(index) > len(items):
             many = f"0 to {len(items)}; {len(items)} adds one"
             raise _wrong(self._source, path, f'"{index}" is no place in this list; write [{many}]')
         here, at = f"{path}[{index}]", int(index)

@@ -39,7 +39,8 @@ _BUILT_IN: Final = {
     "K8S_POD_ID": "metadata.name",
     "K8S_POD_IP": "status.podIP",
 }
-_REFERENCE: Final = re.compile(r"\$\(([^()]+)\)")
+# $(NAME), but not $$(NAME), which is how to write it without meaning it.
+_REFERENCE: Final = re.compile(r"(?<!\$)(?:\$\$)*\$\(([^()]+)\)")
 
 
 class _Contains(Protocol):
@@ -245,19 +246,19 @@ def _environment(manifest: KubernetesDaemonSet) -> list[Json]:
 
 
 def in_order_of_use(variables: Mapping[str, Json]) -> list[Json]:
-    ordered: dict[str, Json] = {}
-
-    def place(name: str, above: frozenset[str]) -> None:
-        if name in ordered or name in above:  # a circle is left as it is: Kubernetes leaves such a text alone
-            return
-        for other in _REFERENCE.findall(variables[name].get("value", "")):
-            if other in variables:
-                place(other, above | {name})
-        ordered[name] = variables[name]
-
+    """The same, each after those that it uses. A circle is left as it is: Kubernetes leaves such a text alone."""
+    placed: dict[str, None] = {}
     for name in variables:
-        place(name, frozenset())
-    return list(ordered.values())
+        stack = [name]
+        while stack:
+            here = stack[-1]
+            used = [one for one in _REFERENCE.findall(variables[here].get("value", "")) if one in variables]
+            waiting = [one for one in used if one not in placed and one not in stack]
+            if waiting and here not in placed:
+                stack.append(waiting[0])
+            else:
+                placed[stack.pop()] = None
+    return [variables[name] for name in placed]
 
 
 def _value(name: str, value: KubernetesDaemonSetEnvValue) -> Json:

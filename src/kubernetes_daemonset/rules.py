@@ -488,7 +488,7 @@ def _amounts(amounts: CpuMemory, path: str) -> Iterator[tuple[str, str]]:
 
 def _label_maps(manifest: KubernetesDaemonSet) -> Iterator[tuple[str, Mapping[str, str]]]:
     spec = manifest.spec
-    yield "metadata.labels", manifest.metadata.labels
+    yield "metadata.labels", names.given_labels(manifest)
     yield "spec.pod_labels", spec.pod_labels
     yield "spec.node_selector", spec.node_selector
     for path, selector in _label_selectors(manifest):

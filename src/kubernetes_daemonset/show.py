@@ -24,6 +24,7 @@ BOLD: Final = "1"
 
 _VERB_COLOUR: Final = {"create": GREEN, "change": YELLOW, "delete": RED, "unchanged": ""}
 _SEVERITY_COLOUR: Final = {Severity.ERROR: RED, Severity.WARNING: YELLOW}
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _BAR: Final = 24  # characters
 
 
@@ -115,6 +116,7 @@ def _shown(body: Json | None) -> list[str]:
     shown = essence(body)
     if shown.get("kind") == "Secret":
         shown["data"] = {key: _masked(value) for key, value in sorted(shown.get("data", {}).items())}
+        shown["metadata"].get("annotations", {}).pop(_LAST_APPLIED, None)  # kubectl keeps the whole Secret there
     return to_yaml(shown).splitlines()
 
 

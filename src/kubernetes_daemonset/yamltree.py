@@ -18,7 +18,10 @@ from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MAX_BYTES: Final = 4 * 1024 * 1024  # three times what etcd takes in one object
-MAX_MERGES: Final = 64  # of mappings that merge others that merge others
+MAX_DEPTH: Final = 100  # a manifest has 12 levels at most
+_DEEP_FROM: Final = (
+    16 * 1024
+)  # bytes; libyaml composes what a shorter text can nest, and crashes from 200,000 levels on
 
 # An escaped surrogate pair, after backslashes that are escaped themselves.
 _PAIR: Final = re.compile(rb"((?<!\\)(?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
@@ -38,6 +41,8 @@ def documents(content: bytes, source: str) -> list[Node]:
     if content.lstrip().startswith(b"{"):
         content = _PAIR.sub(_joined, content)
     try:
+        if len(content) > _DEEP_FROM:
+            _bound_depth(content, source)
         return [root for root in yaml.compose_all(content, Loader=_Loader) if not is_null(root)]
     except yaml.reader.ReaderError as why:
         raise _refused(Place(source), f"not a text in UTF-8: {why.reason} at byte {why.position}") from why
@@ -53,6 +58,15 @@ def _joined(pair: re.Match[bytes]) -> bytes:
     """One character of two escapes: JSON writes those beyond the first 65,536 so, and YAML does not know of it."""
     letter: str = json.loads(b'"%b"' % pair[2])
     return pair[1] + letter.encode()
+
+
+def _bound_depth(content: bytes, source: str) -> None:
+    depth = 0
+    for event in yaml.parse(content, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            mark = event.start_mark
+            raise _refused(Place(source, mark.line + 1, mark.column + 1), "nested too deep")
 
 
 def place(node: Node, source: str) -> Place:
@@ -81,23 +95,26 @@ def pairs(node: MappingNode) -> Iterator[tuple[Node, Node]]:
     own = [(key, value) for key, value in node.value if key.tag != _MERGE]
     yield from own
     if merged:
-        yield from _merged(merged, {key.value for key, _ in own if isinstance(key, ScalarNode)}, MAX_MERGES)
+        yield from _merged(merged, {key.value for key, _ in own if isinstance(key, ScalarNode)})
 
 
-def _merged(values: list[Node], taken: set[str], depth: int) -> Iterator[tuple[Node, Node]]:
-    if not depth:  # a mapping that merges itself
-        return
-    for value in values:
+def _merged(values: list[Node], taken: set[str]) -> Iterator[tuple[Node, Node]]:
+    """Each mapping once, however many merge it: a few lines can stand for billions of ways to the same one."""
+    seen: set[int] = set()
+    left = list(reversed(values))
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
         if isinstance(value, SequenceNode):
-            yield from _merged(value.value, taken, depth - 1)
+            left += reversed(value.value)
         elif isinstance(value, MappingNode):
             for key, item in value.value:
-                if key.tag == _MERGE:
-                    continue
-                if isinstance(key, ScalarNode) and key.value not in taken:
+                if key.tag != _MERGE and isinstance(key, ScalarNode) and key.value not in taken:
                     taken.add(key.value)
                     yield key, item
-            yield from _merged([item for key, item in value.value if key.tag == _MERGE], taken, depth - 1)
+            left += reversed([item for key, item in value.value if key.tag == _MERGE])
 
 
 def scalar(text: str, like: Node, tag: str = "tag:yaml.org,2002:str") -> ScalarNode:

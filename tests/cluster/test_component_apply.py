@@ -15,6 +15,27 @@ from tests.component_tool import COMMAND, Json, Tool
 NODES = 3
 GROUP = {"pool": "agents"}
 
+POLICY = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {{name: {name}}}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+      - {{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [daemonsets]}}
+  variables:
+    - {{name: labels, expression: object.spec.template.metadata.labels}}
+  validations:
+    - expression: '!("forbidden" in variables.labels) || variables.labels["forbidden"] != "{name}"'
+      message: no such label
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {{name: {name}}}
+spec: {{policyName: {name}, validationActions: [Deny]}}
+"""
+
 
 @pytest.fixture(scope="module")
 def guarded_plane() -> Iterator[lab.Plane]:
@@ -179,14 +200,98 @@ def test_nothing_is_applied_if_a_later_manifest_is_refused(tool: Tool, prefix: s
 
 
 def test_what_only_the_server_can_know_is_refused_before_the_namespace_is_made(tool: Tool, prefix: str) -> None:
-    manifest = an_agent("agent", prefix)
-    manifest["spec"]["container"]["app"]["env"] = {"variables": {"X": {"field_ref": {"field_path": "status.nothing"}}}}
+    """Here a policy of the cluster's own. It names the object as the manifest does, not what stood in for it."""
+    tool.plane.apply(POLICY.format(name=prefix))
+    file = tool.write("agent.yaml", an_agent("agent", prefix, pod_labels={"forbidden": prefix}))
+    waiting.until("the policy holds", lambda: tool.run("apply", "-f", file, "--dry-run").code == 3, 30)
 
-    refused = tool.run("apply", "-f", tool.write("agent.yaml", manifest))
+    refused = tool.run("apply", "-f", file)
 
     assert refused.code == 3
-    assert "status.nothing" in refused.err
+    assert f"DaemonSet {prefix}/agent: " in refused.err
+    assert "no such label" in refused.err
+    assert f"{prefix}-agent" not in refused.err
     assert tool.live("namespace", prefix) is None
+
+
+def test_what_someone_else_made_is_taken_over_only_if_that_is_asked_for(tool: Tool, prefix: str) -> None:
+    tool.plane.kubectl("create", "namespace", prefix)
+    tool.plane.kubectl("create", "configmap", "agent-config", "-n", prefix, "--from-literal=precious=1")
+    file = tool.write("agent.yaml", everything("agent", prefix))
+
+    refused = tool.run("apply", "-f", file)
+
+    assert refused.code == 3
+    assert f"ConfigMap {prefix}/agent-config: was made by kubectl-create" in refused.err
+    assert tool.live("daemonset", "agent", prefix) is None
+    tool.does("apply", "-f", file, "--adopt")
+    live = tool.live("configmap", "agent-config", prefix)
+    assert live
+    assert sorted(live["data"]) == ["agent-config", "precious"]
+
+
+def test_a_namespace_that_someone_else_made_is_neither_changed_nor_deleted(tool: Tool, prefix: str) -> None:
+    tool.plane.kubectl("create", "namespace", prefix)
+    before = tool.live("namespace", prefix)
+    file = tool.write("agent.yaml", an_agent("agent", prefix))
+
+    tool.does("apply", "-f", file)
+    refused = tool.run("delete", "-f", file, "--delete-namespace")
+
+    assert refused.code == 3
+    assert f"Namespace {prefix} was not made by kubernetes-daemonset" in refused.err
+    assert tool.live("namespace", prefix) == before
+
+
+def test_what_the_pods_still_use_is_not_deleted(tool: Tool, prefix: str) -> None:
+    manifest = everything("agent", prefix)
+    tool.does("apply", "-f", tool.write("agent.yaml", manifest))
+    del manifest["spec"]["config_maps"], manifest["spec"]["rbac"]
+    manifest["spec"] |= {"create_service_account": False, "service_account_name": "agent"}
+
+    tool.does("apply", "-f", tool.write("agent.yaml", manifest))
+
+    assert tool.live("configmap", "agent-config", prefix)
+    assert tool.live("serviceaccount", "agent", prefix)
+    assert tool.live("role", "agent", prefix) is None
+
+
+def test_one_manifest_may_make_the_namespace_of_another(tool: Tool, prefix: str) -> None:
+    guest = an_agent("guest", prefix, create_namespace=False)
+    tool.does("apply", "-f", tool.write("agents.yaml", an_agent("host", prefix), guest))
+    assert tool.live("daemonset", "guest", prefix)
+
+
+def test_a_rollout_that_is_late_stops_no_other(tool: Tool, prefix: str) -> None:
+    late = an_agent("late", prefix, priority_class_name="there-is-none")
+
+    ended = tool.run("apply", "-f", tool.write("agents.yaml", late, an_agent("fine", prefix)), "--timeout", "4s")
+
+    assert ended.code == 4
+    assert f"DaemonSet {prefix}/late: after 4 s" in ended.err
+    assert f"{NODES} of {NODES} nodes updated, {NODES} available" in ended.err
+
+
+def test_whoever_may_administer_a_namespace_can_deploy_an_agent_with_rights_there(tool: Tool, prefix: str) -> None:
+    """To them a binding's role must exist, and in a dry run it does not."""
+    tool.plane.kubectl("create", "namespace", prefix)
+    tool.plane.kubectl("create", "serviceaccount", "admin", "-n", prefix)
+    tool.plane.kubectl(
+        "create", "rolebinding", "admin", "-n", prefix, "--clusterrole=admin", f"--serviceaccount={prefix}:admin"
+    )
+    admin = Tool(tool.plane, tool.folder, tool.plane.kubeconfig(f"{prefix}/admin"))
+    rule = {"api_groups": [""], "resources": ["pods"], "verbs": ["list"]}
+    manifest = an_agent(
+        "agent", prefix, create_namespace=False, create_service_account=True, rbac={"namespace_rules": [rule]}
+    )
+
+    applied = admin.run("apply", "-f", tool.write("agent.yaml", manifest))
+
+    assert applied.code == 0, applied.err
+    assert tool.live("rolebinding", "agent", prefix)
+    assert (
+        "cannot look for leftovers of earlier manifests" in applied.err
+    )  # among ClusterRoles, which they may not list
 
 
 def test_a_rollout_without_pods_ends_in_time_and_says_why(tool: Tool, prefix: str) -> None:

@@ -8,7 +8,6 @@ import json
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import quote
@@ -18,13 +17,14 @@ import yaml
 from lightkube.config.client_adapter import Client, ConnectionParams
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
+from msgspec import structs
 
 from kubernetes_daemonset.changes import Ref
 from kubernetes_daemonset.names import MANAGED_BY
 
 Json = dict[str, Any]
 
-_TIMEOUT: Final = httpx2.Timeout(30)
+_TIMEOUT: Final = httpx2.Timeout(30)  # seconds: an API server answers these requests in one, or is in trouble
 _PAGE: Final = 500  # objects a list request: what kubectl asks for
 
 # Every kind that the renderer makes: the path of its API, its plural, and whether it lives in a namespace.
@@ -49,7 +49,7 @@ class ClusterError(Exception):
 
 
 class Unreachable(ClusterError):
-    """No answer, or no way to log in."""
+    """No answer, none of use, or no way to log in."""
 
 
 class Conflict(ClusterError):
@@ -125,8 +125,9 @@ class Cluster:
             answer = self._http.request(method, where, **options)
         except httpx2.HTTPError as why:
             raise Unreachable(f"{self._http.base_url} does not answer: {str(why) or type(why).__name__}") from why
-        except ConfigError as why:
-            raise Unreachable(f"cannot log in: {why}") from why
+        except (ConfigError, OSError, ValueError, KeyError, TypeError) as why:
+            # Besides lightkube's own, what a login program can cause: it is missing, or prints something else.
+            raise Unreachable(f"cannot log in: {type(why).__name__}: {why}") from why
         return _understood(answer, what)
 
 
@@ -144,7 +145,7 @@ def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
         raise ClusterError(f"{where}: {why}") from why
     except (yaml.YAMLError, ssl.SSLError, OSError) as why:
         raise ClusterError(f"{where}: cannot be used: {str(why).splitlines()[0]}") from why
-    except (TypeError, AttributeError, KeyError, ValueError, AssertionError) as why:
+    except (TypeError, AttributeError, KeyError, ValueError, AssertionError, httpx2.InvalidURL) as why:
         raise ClusterError(f"{where}: this is no kubeconfig: {why}") from why
 
 
@@ -161,8 +162,8 @@ def _with_exec(config: SingleConfig) -> SingleConfig:
     program = config.user.exec if config.user else None
     if not config.user or not program or program.apiVersion != "client.authentication.k8s.io/v1":
         return config
-    older = replace(program, apiVersion="client.authentication.k8s.io/v1beta1")
-    return config._replace(user=replace(config.user, exec=older))
+    older = structs.replace(program, apiVersion="client.authentication.k8s.io/v1beta1")
+    return config._replace(user=structs.replace(config.user, exec=older))
 
 
 def _understood(answer: httpx2.Response, what: str) -> Json:
@@ -183,5 +184,7 @@ def _understood(answer: httpx2.Response, what: str) -> Json:
         case 409:
             causes = body.get("details", {}).get("causes", [])
             raise Conflict(text, [f"{one.get('field', '?')} ({one.get('message', '?')})" for one in causes])
+        case 429 | 500 | 502 | 503 | 504:
+            raise Unreachable(text)
         case _:
             raise ClusterError(text)

@@ -10,12 +10,21 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from kubernetes_daemonset import names
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.backends.cluster import KINDS, Cluster, ClusterError, Conflict, Forbidden, Unreachable
-from kubernetes_daemonset.changes import Change, Plan, Ref
+from kubernetes_daemonset.backends.cluster import (
+    KINDS,
+    Cluster,
+    ClusterError,
+    Conflict,
+    Forbidden,
+    Missing,
+    Unreachable,
+)
+from kubernetes_daemonset.changes import Change, Plan, Ref, used_by_pods
 from kubernetes_daemonset.rollout import Rollout, complaints, rollout, troubles
 
 Json = dict[str, Any]
@@ -25,6 +34,7 @@ _TROUBLE_EVERY: Final = 4  # polls; pods are many, and their troubles last
 _PRUNED: Final = ("ConfigMap", "Secret", "ServiceAccount", "RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole")
 # What stands in for a namespace that is yet to be made, when objects for it are tried.
 _STAND_IN: Final = "default"
+_LONGEST_NAME: Final = 253
 
 Tell = Callable[[str], None]
 
@@ -41,17 +51,37 @@ class TooLate(Exception):
     """The rollout did not finish in time. The objects are in the cluster."""
 
 
-def plan(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json], *, force: bool = False) -> Plan:
-    """Tries everything without changing anything. Raises Refused with every reason."""
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A component and its objects, and how far its owner lets us go to have them applied."""
+
+    manifest: KubernetesDaemonSet
+    objects: Sequence[Json]
+    force: bool = False  # take over fields that another manager owns
+    adopt: bool = False  # take over objects that someone else made
+
+
+def plans(cluster: Cluster, wishes: Sequence[Wish]) -> list[Plan]:
+    """Tries everything without changing anything. Raises Refused with every reason of all of them."""
+    namespaces = {Ref.of(body).name for wish in wishes for body in wish.objects if body["kind"] == "Namespace"}
+    to_come = {name for name in namespaces if cluster.get(Ref("Namespace", name)) is None}
     reasons: list[str] = []
+    found = [_plan(cluster, wish, to_come, reasons) for wish in wishes]
+    if reasons:
+        raise Refused(list(dict.fromkeys(reasons)))
+    return found
+
+
+def _plan(cluster: Cluster, wish: Wish, to_come: set[str], reasons: list[str]) -> Plan:
     changes: list[Change] = []
-    missing_namespace = _missing_namespace(cluster, manifest, objects)
-    for body in objects:
+    for body in wish.objects:
         ref = Ref.of(body)
         try:
             before = cluster.get(ref)
-            reasons += _not_ours(manifest, body, before)
-            after = _tried(cluster, body, force=force, elsewhere=missing_namespace)
+            if ref.kind == "Namespace" and before is not None and not _carries_our_label(before):
+                continue  # someone else's: it is there, which is all that was asked for
+            reasons += _not_ours(wish, body, before)
+            after = _tried(cluster, body, wish, to_come)
             changes.append(Change(ref, before, after))
         except Conflict as why:
             reasons += [f"{ref}: {one}" for one in why.fields] or [str(why)]
@@ -59,15 +89,15 @@ def plan(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json
             raise
         except ClusterError as why:
             reasons.append(str(why))
-    if reasons:
-        raise Refused(list(dict.fromkeys(reasons)))
-    leftovers, warnings = _leftovers(cluster, manifest, objects)
-    return Plan((*changes, *(Change(Ref.of(one), one, None) for one in leftovers)), tuple(warnings))
+    leftovers, warnings = _leftovers(cluster, wish.manifest, wish.objects)
+    to_apply = {change.ref for change in changes}
+    changes += [Change(Ref.of(one), one, None) for one in leftovers]
+    return Plan(tuple(body for body in wish.objects if Ref.of(body) in to_apply), tuple(changes), tuple(warnings))
 
 
-def carry_out(cluster: Cluster, objects: Sequence[Json], *, force: bool = False, tell: Tell) -> None:
+def carry_out(cluster: Cluster, planned: Plan, *, force: bool = False, tell: Tell) -> None:
     """Applies the objects in their order."""
-    for body in objects:
+    for body in planned.objects:
         cluster.apply(body, force=force)
         tell(f"applied {Ref.of(body)}")
 
@@ -81,24 +111,32 @@ def prune(cluster: Cluster, planned: Plan, tell: Tell) -> None:
 
 
 def wait(
-    cluster: Cluster, manifest: KubernetesDaemonSet, seconds: float, tell: Callable[[Rollout, str], None]
+    cluster: Cluster,
+    manifest: KubernetesDaemonSet,
+    seconds: float,
+    tell: Callable[[Rollout, str], None],
+    began: float | None = None,
 ) -> Rollout:
-    """Until every node that should runs this version, or raises TooLate with what keeps it."""
+    """Until every node that should runs this version, or raises TooLate with what keeps it.
+
+    A server that does not answer for a while is waited for too: a network agent's own rollout can be the cause.
+    """
     ref = Ref("DaemonSet", manifest.metadata.name, names.namespace(manifest))
-    deadline = time.monotonic() + seconds
-    trouble: list[str] = []
-    for look in _looks(deadline):
-        live = cluster.get(ref) or {}
-        if not live:
-            raise ClusterError(f"{ref} was deleted meanwhile")
-        state = rollout(live)
-        if look % _TROUBLE_EVERY == 0 and not state.done:
-            trouble = _troubles(cluster, manifest, live)
-        tell(state, trouble[0] if trouble else "")
+    state, trouble = Rollout(0, 0, 0, seen=False), [""]
+    for look in _looks((time.monotonic() if began is None else began) + seconds):
+        try:
+            live = cluster.get(ref)
+            if live is None:
+                raise ClusterError(f"{ref} was deleted meanwhile")
+            state = rollout(live)
+            if look % _TROUBLE_EVERY == 0 and not state.done:
+                trouble = _troubles(cluster, manifest, live) or [""]
+        except Unreachable as why:
+            trouble = [str(why)]
+        tell(state, trouble[0])
         if state.done:
             return state
-    trouble = _troubles(cluster, manifest, live)
-    raise TooLate("; ".join([f"{ref}: after {seconds:g} s, {state}", *trouble]))
+    raise TooLate("; ".join([f"{ref}: after {seconds:g} s, {state}", *filter(None, trouble)]))
 
 
 def remove(
@@ -128,46 +166,66 @@ def remove_namespace(cluster: Cluster, namespace: str, tell: Tell) -> None:
     live = cluster.get(ref)
     if live is None:
         return
-    if live["metadata"].get("labels", {}).get(names.MANAGED_BY_LABEL) != names.MANAGED_BY:
+    if not _carries_our_label(live):
         raise ClusterError(f"{ref} was not made by {names.MANAGED_BY}; delete it by hand if you mean to")
     cluster.delete(ref, live["metadata"]["uid"])
     tell(f"deleted {ref} and what is in it")
 
 
-def _missing_namespace(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json]) -> str:
-    """The namespace, if it is to be made and is not there yet."""
-    namespace = names.namespace(manifest)
-    made = any(body["kind"] == "Namespace" for body in objects)
-    return namespace if made and cluster.get(Ref("Namespace", namespace)) is None else ""
-
-
-def _tried(cluster: Cluster, body: Json, *, force: bool, elsewhere: str) -> Json:
+def _tried(cluster: Cluster, body: Json, wish: Wish, to_come: set[str]) -> Json:
     """What the server would make of an object. For a namespace that is yet to be made, another one stands in."""
-    if not elsewhere or body["metadata"].get("namespace") != elsewhere:
-        return cluster.apply(body, force=force, dry_run=True)
+    ref = Ref.of(body)
+    if ref.namespace in to_come:
+        return _tried_elsewhere(cluster, body, ref)
+    try:
+        return cluster.apply(body, force=wish.force, dry_run=True)
+    except Missing:
+        # To whoever is not an administrator, a binding's role must exist; in a dry run, one that comes along does not.
+        role = Ref(ref.kind.removesuffix("Binding"), ref.name, ref.namespace)
+        if role == ref or role not in map(Ref.of, wish.objects):
+            raise
+        return body
+
+
+def _tried_elsewhere(cluster: Cluster, body: Json, ref: Ref) -> Json:
     moved = copy.deepcopy(body)
-    moved["metadata"] |= {"namespace": _STAND_IN, "name": f"{elsewhere}-{body['metadata']['name']}"[:253].rstrip("-.")}
+    stand_in = Ref(ref.kind, f"{ref.namespace}-{ref.name}"[:_LONGEST_NAME].rstrip("-."), _STAND_IN)
+    moved["metadata"] |= {"namespace": stand_in.namespace, "name": stand_in.name}
     try:
         result = cluster.apply(moved, force=True, dry_run=True)
-    except Forbidden:  # rights in the stand-in say nothing about rights in the namespace
+    except (Forbidden, Missing):  # rights and roles of the stand-in say nothing about the namespace
         return body
-    result["metadata"] |= {"namespace": elsewhere, "name": body["metadata"]["name"]}
+    except Unreachable:
+        raise
+    except ClusterError as why:
+        text = str(why).replace(str(stand_in), str(ref)).replace(f'"{stand_in.name}"', f'"{ref.name}"')
+        raise ClusterError(text) from why
+    result["metadata"] |= {"namespace": ref.namespace, "name": ref.name}
     return result
 
 
-def _not_ours(manifest: KubernetesDaemonSet, body: Json, live: Json | None) -> Iterator[str]:
+def _not_ours(wish: Wish, body: Json, live: Json | None) -> Iterator[str]:
     if live is None or body["kind"] == "Namespace":
         return
     labels = live["metadata"].get("labels", {})
     ref = Ref.of(body)
-    if labels.get(names.MANAGED_BY_LABEL) == names.MANAGED_BY and not _is_ours(manifest, live):
-        yield f"{ref}: belongs to the component {labels.get(names.NAME, '?')}; give this one another name"
     if body["kind"] == "DaemonSet" and live["spec"]["selector"] != body["spec"]["selector"]:
         yield (
             f"{ref}: exists with the selector {live['spec']['selector'].get('matchLabels')}, which nobody can change;"
             f" run kubectl delete daemonset {ref.name} --namespace {ref.namespace} --cascade=orphan, apply again,"
             " then delete the old pods"
         )
+    elif _is_ours(wish.manifest, live) or (wish.adopt and not _carries_our_label(live)):
+        return
+    elif _carries_our_label(live):
+        yield f"{ref}: belongs to the component {labels.get(names.NAME, '?')}; give this one another name"
+    else:
+        makers = sorted({one.get("manager", "?") for one in live["metadata"].get("managedFields", [])})
+        yield f"{ref}: was made by {', '.join(makers) or 'someone else'}; give ours another name, or take it by --adopt"
+
+
+def _carries_our_label(live: Json) -> bool:
+    return bool(live["metadata"].get("labels", {}).get(names.MANAGED_BY_LABEL) == names.MANAGED_BY)
 
 
 def _is_ours(manifest: KubernetesDaemonSet, live: Json) -> bool:
@@ -180,6 +238,7 @@ def _leftovers(
 ) -> tuple[list[Json], list[str]]:
     """What we made for an earlier manifest and this one does not ask for; and what we were not allowed to look for."""
     wanted = {Ref.of(body) for body in objects}
+    used = used_by_pods(objects)  # no longer made by us, perhaps, but needed all the same
     found: list[Json] = []
     warnings = []
     for kind in _PRUNED:
@@ -190,12 +249,13 @@ def _leftovers(
             warnings.append(f"cannot look for leftovers of earlier manifests: {why}")
             continue
         bodies = [{"kind": kind} | live for live in listed]
-        found += [live for live in bodies if Ref.of(live) not in wanted and _made_by_us(live)]
+        unwanted = [live for live in bodies if Ref.of(live) not in wanted and (kind, Ref.of(live).name) not in used]
+        found += [live for live in unwanted if _made_by_us(live)]
     return found, warnings
 
 
 def _made_by_us(live: Json) -> bool:
-    """Labels can be copied, and other tools deploy the same objects; what they made is theirs to delete."""
+    """Labels can be copied, and `render` feeds other tools; what they made is theirs to delete."""
     return any(one.get("manager") == names.MANAGED_BY for one in live["metadata"].get("managedFields", []))
 
 
