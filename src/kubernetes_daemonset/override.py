@@ -23,12 +23,18 @@ _STEP: Final = re.compile(r"\[(?P<bracket>[^\]]*)\]|\.?(?P<name>(?:\\.|[^.\[\\])
 
 
 def override(loaded: Loaded, assignments: Sequence[str]) -> Loaded:
-    """The manifest with every assignment made, in their order."""
+    """The manifest with every assignment made, in their order. Raises one ManifestError with all that cannot be."""
     places = dict(loaded.places)
+    mistakes: list[Mistake] = []
     target = type(loaded.input)()
     target.CopyFrom(loaded.input)
     for assignment in assignments:
-        places |= _assign(target.target, assignment)
+        try:
+            places |= _assign(target.target, assignment)
+        except ManifestError as why:
+            mistakes += why.mistakes
+    if mistakes:
+        raise ManifestError(mistakes)
     return Loaded(target, loaded.source, places)
 
 

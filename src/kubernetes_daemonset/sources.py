@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,23 +16,27 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 def read(paths: Sequence[str], assignments: Sequence[str] = (), docker_config: Path | None = None) -> list[Loaded]:
-    """Every manifest, with what the command line says about it. Raises one ManifestError with all mistakes."""
+    """Every manifest, with what the command line says about it.
+
+    Raises one ManifestError with the mistakes of all files, or one UnreadableError with all files that are not there.
+    """
     mistakes: list[Mistake] = []
+    unreadable: list[Mistake] = []
     found: list[Loaded] = []
-    for path in paths:
-        for content, source, in_folder in _texts(path):
-            try:
-                found += [override(one, assignments) for one in load(content, source, skip_others=in_folder)]
-            except ManifestError as why:
-                mistakes += why.mistakes
+    login = _login(docker_config, unreadable)
+    for content, source, in_folder in _texts(paths, unreadable):
+        try:
+            found += [
+                _with_login(override(one, assignments), login) for one in load(content, source, skip_others=in_folder)
+            ]
+        except ManifestError as why:
+            mistakes += why.mistakes
+    if unreadable:
+        raise UnreadableError([*unreadable, *mistakes])
     if not found and not mistakes:
         mistakes.append(Mistake("", f"no manifest of kind {KIND} in it", Place(", ".join(paths))))
     if mistakes:
         raise ManifestError(list(dict.fromkeys(mistakes)))
-    if docker_config:
-        login = _content(docker_config, str(docker_config)).decode(errors="replace")
-        for one in found:
-            one.input.docker_config_json = login
     return found
 
 
@@ -47,19 +52,41 @@ def collisions(loaded: Sequence[Loaded]) -> list[Mistake]:
     return found
 
 
-def _texts(path: str) -> Iterator[tuple[bytes, str, bool]]:
-    if path == "-":
-        yield sys.stdin.buffer.read(), "standard input", False
-    elif Path(path).is_dir():
-        for file in sorted(Path(path).iterdir()):
-            if file.suffix in _SUFFIXES and file.is_file():
-                yield _content(file, str(file)), str(file), True
-    else:
-        yield _content(Path(path), path), path, False
+def _texts(paths: Sequence[str], unreadable: list[Mistake]) -> Iterator[tuple[bytes, str, bool]]:
+    """Each text, what it is called, and whether it was found in a folder; what cannot be read is noted."""
+    for path in paths:
+        if path == "-":
+            yield sys.stdin.buffer.read(), "standard input", False
+            continue
+        in_folder = Path(path).is_dir()
+        files = [one for one in sorted(Path(path).iterdir()) if one.suffix in _SUFFIXES] if in_folder else [Path(path)]
+        for file in files:
+            if (content := _content(file, unreadable)) is not None:
+                yield content, str(file), in_folder
 
 
-def _content(file: Path, source: str) -> bytes:
+def _content(file: Path, unreadable: list[Mistake]) -> bytes | None:
     try:
         return file.read_bytes()
-    except OSError as why:
-        raise UnreadableError([Mistake("", f"cannot be read: {why.strerror}", Place(source))]) from why
+    except (OSError, ValueError) as why:
+        reason = why.strerror if isinstance(why, OSError) else why
+        unreadable.append(Mistake("", f"cannot be read: {reason}", Place(str(file))))
+        return None
+
+
+def _login(docker_config: Path | None, unreadable: list[Mistake]) -> str:
+    content = _content(docker_config, unreadable) if docker_config else None
+    try:
+        return (content or b"").decode()
+    except UnicodeDecodeError:
+        unreadable.append(Mistake("", "cannot be read: not a text in UTF-8", Place(str(docker_config))))
+        return ""
+
+
+def _with_login(loaded: Loaded, login: str) -> Loaded:
+    if not login:
+        return loaded
+    given = type(loaded.input)()
+    given.CopyFrom(loaded.input)
+    given.docker_config_json = login
+    return replace(loaded, input=given)

@@ -102,6 +102,16 @@ def test_a_file_that_is_not_there_is_bad_input(words: tuple[str, ...]) -> None:
     assert said.stderr == "gone.yaml: error: cannot be read: No such file or directory\n"
 
 
+def test_every_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    said = run("validate", "-f", "gone.yaml", "-f", tmp_path / "gone", "--docker-config", tmp_path / "config.json")
+    assert said.returncode == 2
+    assert [line.partition(": error")[0] for line in said.stderr.splitlines()] == [
+        f"{tmp_path}/config.json",
+        "gone.yaml",
+        f"{tmp_path}/gone",
+    ]
+
+
 def test_an_invalid_manifest_is_not_rendered(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(GOOD.replace("namespace: monitoring", "namespace: Bad_One"))

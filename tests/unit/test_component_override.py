@@ -110,6 +110,12 @@ def test_what_cannot_be_set_is_named(assignment: str, said: str) -> None:
     assert "--set" in str(why.value)
 
 
+def test_every_assignment_that_cannot_be_made_is_named() -> None:
+    with pytest.raises(ManifestError) as why:
+        override(given(), ["spec.x=1", "spec.host_network=true", "spec.y=2"])
+    assert [one.place.source for one in why.value.mistakes] == ["--set spec.x", "--set spec.y"]
+
+
 def test_a_mistake_in_what_was_set_is_found_at_the_flag() -> None:
     changed = override(given(), ["spec.dns_policy=Nope"])
     assert str(changed.place("spec.dns_policy")) == "--set spec.dns_policy"
