@@ -192,9 +192,13 @@ def _text(key: Node) -> str:
 
 _KUBERNETES_SOURCES: Final = {
     "fieldRef": "field_ref",
+    "field_ref": "field_ref",
     "resourceFieldRef": "resource_field_ref",
+    "resource_field_ref": "resource_field_ref",
     "configMapKeyRef": "config_map_key_ref",
+    "config_map_key_ref": "config_map_key_ref",
     "secretKeyRef": "secret_ref",
+    "secret_key_ref": "secret_ref",
 }
 
 _LISTED_BY_NAME: Final = {

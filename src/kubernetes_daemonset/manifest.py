@@ -9,7 +9,7 @@ import difflib
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NoReturn
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
@@ -21,6 +21,7 @@ from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStack
 from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
 
 MAX_NODES: Final = 100_000  # aliases can make a small file stand for billions
+MAX_MISTAKES: Final = 1_000  # and so for as many mistakes
 
 KIND: Final = "KubernetesDaemonSet"
 
@@ -80,7 +81,8 @@ def _kind(root: Node) -> ScalarNode | None:
     """The kind that a document names; None if it names none."""
     if isinstance(root, MappingNode):
         for key, value in yamltree.pairs(root):
-            if isinstance(key, ScalarNode) and key.value == "kind" and isinstance(value, ScalarNode):
+            named = isinstance(key, ScalarNode) and key.value == "kind"
+            if named and isinstance(value, ScalarNode) and not yamltree.is_null(value):
                 return value
     return None
 
@@ -247,11 +249,15 @@ class Reader:
         """Bounds the work. How deep it goes need not be bounded: no message holds one of its own kind."""
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            why = f"more than {MAX_NODES:,} values, by aliases perhaps"
-            raise ManifestError([*self.mistakes, Mistake(path, why, yamltree.place(node, self.source))])
+            self._give_up(node, path, f"more than {MAX_NODES:,} values, by aliases perhaps")
 
     def note(self, node: Node, path: str, text: str) -> None:
         self.mistakes.append(Mistake(path, text, yamltree.place(node, self.source)))
+        if len(self.mistakes) >= MAX_MISTAKES:
+            self._give_up(node, path, f"{MAX_MISTAKES:,} mistakes so far; the rest was not read")
+
+    def _give_up(self, node: Node, path: str, why: str) -> NoReturn:
+        raise ManifestError([*self.mistakes, Mistake(path, why, yamltree.place(node, self.source))])
 
 
 @functools.cache
@@ -302,6 +308,8 @@ def _integer(text: str, low: int, high: int) -> int | None:
     if len(digits) > _DIGITS:
         return None
     sign, digits = (-1, digits[1:]) if digits.startswith("-") else (1, digits.removeprefix("+"))
+    if not digits[:1].isdecimal():  # int() would take a second sign, and spaces
+        return None
     octal = len(digits) > 1 and digits.isdecimal() and digits.startswith("0")
     try:
         number = sign * (int(digits, 8) if octal else int(digits, 0))

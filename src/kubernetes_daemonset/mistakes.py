@@ -32,7 +32,12 @@ class Mistake:
 
     def __str__(self) -> str:
         field = f"{self.path}: " if self.path else ""
-        return f"{self.place}: {field}{self.text}"
+        return _on_one_line(f"{self.place}: {field}{self.text}")
+
+
+def _on_one_line(text: str) -> str:
+    """Values are shown as they were written, and may hold what would break a line or a terminal."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 class ManifestError(Exception):

@@ -165,7 +165,7 @@ def _update_strategy(spec: KubernetesDaemonSetSpec) -> Json:
 def _pod_metadata(manifest: KubernetesDaemonSet) -> Json:
     """Without the manifest's own annotations: a note about who deployed it is no reason to roll every node."""
     annotations = dict(manifest.spec.pod_annotations) | _checksums(manifest)
-    metadata: Json = {"labels": dict(sorted((dict(manifest.spec.pod_labels) | names.labels(manifest)).items()))}
+    metadata: Json = {"labels": dict(sorted((names.labels(manifest) | dict(manifest.spec.pod_labels)).items()))}
     return metadata | ({"annotations": dict(sorted(annotations.items()))} if annotations else {})
 
 

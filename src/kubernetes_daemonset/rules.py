@@ -6,12 +6,19 @@ those that an API server would answer with, found before it is asked. The lists 
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kubernetes_daemonset import names, pod
-from kubernetes_daemonset.api.shared.affinity_pb2 import LabelSelector
+from kubernetes_daemonset.api.shared.affinity_pb2 import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+)
 from kubernetes_daemonset.api.shared.container_pb2 import (
     Container,
     ContainerResources,
@@ -28,9 +35,18 @@ from kubernetes_daemonset.mistakes import Severity
 from kubernetes_daemonset.quantities import parsed
 
 _DEFAULT_GRACE: Final = 30  # seconds, Kubernetes' own
+_REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
+_PREFERRED: Final = "preferred_during_scheduling_ignored_during_execution"
+_HUGE_PAGES: Final = "hugepages-"
+_USUAL: Final = ("cpu", "memory")
+
+# What an API server takes in one object, in bytes.
+_MOST_DATA: Final = 1024 * 1024
+_MOST_ANNOTATIONS: Final = 256 * 1024
 
 _LABEL_NAME: Final = re.compile(
-    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+    r"((?=[^/]{1,253}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _OBJECT_NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -56,6 +72,11 @@ class Part:
     name: str
     body: KubernetesDaemonSetContainerApp | Container
     runs_before: bool = False
+
+    @property
+    def ends(self) -> bool:
+        """Whether it is over before the others start."""
+        return self.runs_before and isinstance(self.body, Container) and self.body.restart_policy != "Always"
 
     @property
     def ports(self) -> Iterator[tuple[str, str, int, int, str]]:
@@ -107,8 +128,8 @@ def _references_are_resolved(manifest: KubernetesDaemonSet) -> Iterator[Finding]
     found += [(entry(f"{where}.variables", name), value) for name, value in sorted(env.variables.items())]  # type: ignore[misc]
     found += [(entry(f"{where}.secrets", name), value) for name, value in sorted(env.secrets.items())]  # type: ignore[misc]
     for path, value in found:
-        if value.HasField("value_from"):
-            source = value.value_from
+        source = value.value_from
+        if source.name:
             what = f"{source.field_path or 'a field'} of {source.name}"
             yield Finding(
                 f"{path}.value_from", f"{what} cannot be looked up from here; write value with what it stands for"
@@ -169,12 +190,11 @@ def _containers_have_names_of_their_own(manifest: KubernetesDaemonSet) -> Iterat
 def _init_containers_can_start(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     for part in parts(manifest)[1:]:
         assert isinstance(part.body, Container)
-        stays = part.body.restart_policy == "Always"
-        if stays and not part.runs_before:
+        if part.body.restart_policy == "Always" and not part.runs_before:
             yield Finding(
                 f"{part.path}.restart_policy", "goes with init_containers only; sidecars are always restarted"
             )
-        if part.runs_before and not stays:
+        if part.ends:
             for path, _ in part.probes:
                 yield Finding(
                     path,
@@ -186,13 +206,19 @@ def _init_containers_can_start(manifest: KubernetesDaemonSet) -> Iterator[Findin
 
 def _ports_do_not_collide(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     host_network = manifest.spec.host_network
-    on_node: dict[tuple[int, str], str] = {}
+    of_all: dict[tuple[int, str], str] = {}
     for part in parts(manifest):
-        seen: set[str] = set()
+        seen: set[str | tuple[int, str]] = set()
+        on_node = {} if part.ends else of_all
         for path, name, number, host_port, protocol in part.ports:
             if name and name in seen:
                 yield Finding(f"{path}.name", f'"{name}" names another port of this container already')
-            seen.add(name)
+            if (number, protocol) in seen:
+                yield Finding(
+                    f"{path}.container_port", f"{protocol} {number} is another port of this container already"
+                )
+                continue
+            seen |= {name, (number, protocol)}
             if host_network and host_port not in {0, number}:
                 yield Finding(
                     f"{path}.host_port", f"with host_network the two are one: write {number}, or leave host_port out"
@@ -257,8 +283,8 @@ def _hooks_end_in_time(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     )
     for part in parts(manifest):
         for name in ("post_start", "pre_stop"):
-            seconds = getattr(part.body.lifecycle, name).sleep_seconds
-            if seconds > grace:
+            hook = getattr(part.body.lifecycle, name)
+            if (seconds := hook.sleep_seconds) > max(grace, 0):
                 text = (
                     f"{seconds} is longer than the {grace} s that a pod has to end (termination_grace_period_seconds)"
                 )
@@ -298,36 +324,93 @@ def _other_resources_fit(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
         for name in sorted(set(limits) | set(requests)):
             kind = "limits" if name in limits else "requests"
             path = entry(f"{part.path}.resources.{kind}.other", name)
-            if name.startswith("hugepages-"):
-                continue
-            if "/" not in name or not _LABEL_NAME.fullmatch(name):
+            if not _is_resource(name):
                 yield Finding(path, f'"{name}" is no resource; write its full name, such as nvidia.com/gpu')
             elif name not in limits:
                 yield Finding(path, "such a resource is requested by its limit; write it under limits")
-            elif name in requests and requests[name] != limits[name]:
+            elif (amount := parsed(limits[name])) is None:
+                continue  # said already
+            elif amount != amount.to_integral_value():
+                yield Finding(path, f'"{limits[name]}" is no whole number, and such a resource cannot be divided')
+            elif (request := parsed(requests.get(name, ""))) is not None and request < amount:
                 yield Finding(
                     path,
                     f'is "{limits[name]}", and the request "{requests[name]}"; such a resource takes the same for both',
                 )
 
 
+def _is_resource(name: str) -> bool:
+    return _is_huge(name) or ("/" in name and bool(_LABEL_NAME.fullmatch(name)))
+
+
+def _is_huge(name: str) -> bool:
+    return name.startswith(_HUGE_PAGES)
+
+
+def _huge_pages_fit(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
+    for part in parts(manifest):
+        resources: ContainerResources = part.body.resources
+        usual = [getattr(amounts, name) for amounts in (resources.limits, resources.requests) for name in _USUAL]
+        for name, text in sorted(resources.limits.other.items()):
+            path = entry(f"{part.path}.resources.limits.other", name)
+            size, amount = parsed(name.removeprefix(_HUGE_PAGES)), parsed(text)
+            if not _is_huge(name) or amount is None:
+                continue
+            if not size or size < 0 or (pages := amount / size) != pages.to_integral_value():
+                yield Finding(path, f'"{text}" is not a whole number of such pages')
+            elif not any(usual):
+                yield Finding(path, "huge pages go with cpu or memory; write how much of one of them")
+
+
 def _labels_are_labels(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     for path, labels in _label_maps(manifest):
         for key, value in sorted(labels.items()):
-            where = entry(path, key)
-            if not _LABEL_NAME.fullmatch(key):
-                yield Finding(
-                    where, f'"{key}" cannot name a label; {_WRITE_A_LABEL}, after a domain and a slash if you like'
-                )
-            if not _LABEL_VALUE.fullmatch(value):
-                yield Finding(where, f'"{value}" cannot be a label\'s value; {_WRITE_A_LABEL}')
+            yield from _label_name(entry(path, key), key)
+            yield from _label_value(entry(path, key), value)
     for path, annotations in _annotation_maps(manifest):
         for key in sorted(annotations):
-            if not _LABEL_NAME.fullmatch(key):
+            if not _LABEL_NAME.fullmatch(key.lower()):  # as an API server does, which lets capitals be in a domain here
                 yield Finding(
                     entry(path, key),
                     f'"{key}" cannot name an annotation; {_WRITE_A_LABEL}, after a domain and a slash if you like',
                 )
+
+
+def _affinity_is_about_labels(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
+    for path, one in _label_expressions(manifest):
+        if one.key:
+            yield from _label_name(f"{path}.key", one.key)
+        for index, value in enumerate(one.values if one.operator in {"In", "NotIn"} else ()):
+            yield from _label_value(f"{path}.values[{index}]", value)
+    for path, term in _pod_terms(manifest):
+        if term.topology_key:
+            yield from _label_name(f"{path}.topology_key", term.topology_key)
+
+
+def _label_name(path: str, key: str) -> Iterator[Finding]:
+    if not _LABEL_NAME.fullmatch(key):
+        yield Finding(path, f'"{key}" cannot name a label; {_WRITE_A_LABEL}, after a domain and a slash if you like')
+
+
+def _label_value(path: str, value: str) -> Iterator[Finding]:
+    if not _LABEL_VALUE.fullmatch(value):
+        yield Finding(path, f'"{value}" cannot be a label\'s value; {_WRITE_A_LABEL}')
+
+
+def _objects_are_not_too_large(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
+    for name, text in sorted(manifest.spec.config_maps.items()):
+        if (size := len(text.encode())) > _MOST_DATA:
+            where = entry("spec.config_maps", name)
+            yield Finding(where, f"{size:,} bytes are too much for a ConfigMap, which takes {_MOST_DATA:,}")
+    secrets = manifest.spec.container.app.env.secrets
+    if (size := sum(len(secrets[name].value.encode()) for name in secrets)) > _MOST_DATA:
+        where = "spec.container.app.env.secrets"
+        yield Finding(where, f"{size:,} bytes are too much for a Secret, which takes {_MOST_DATA:,}")
+    for path, annotations in _annotation_maps(manifest):
+        if (size := sum(len(text.encode()) for item in annotations.items() for text in item)) > _MOST_ANNOTATIONS:
+            yield Finding(
+                path, f"{size:,} bytes are too much; all of an object's annotations take {_MOST_ANNOTATIONS:,}"
+            )
 
 
 def _own_labels_stay_ours(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
@@ -362,6 +445,7 @@ def _objects_have_names(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
         *((f"spec.image_pull_secrets[{at}]", name or "-") for at, name in enumerate(spec.image_pull_secrets)),
         *((entry("spec.config_maps", name), name or "-") for name in sorted(spec.config_maps)),
         *((f"{path}.{kind}", name) for path, kind, name in _mounted_names(manifest)),
+        *((f"{path}.name", name) for path, name in _referred_names(manifest)),
     ]:
         if name and not _OBJECT_NAME.fullmatch(name):
             yield Finding(path, f'"{name}" cannot name an object; {_WRITE_AN_OBJECT_NAME}')
@@ -373,6 +457,26 @@ def _mounted_names(manifest: KubernetesDaemonSet) -> Iterator[tuple[str, str, st
             yield path, "config_map.name", mount.config_map.name
             yield path, "secret.name", mount.secret.name
             yield path, "pvc.claim_name", mount.pvc.claim_name
+
+
+def _referred_names(manifest: KubernetesDaemonSet) -> Iterator[tuple[str, str]]:
+    """ConfigMaps and Secrets that variables are taken from."""
+    env = manifest.spec.container.app.env
+    where = "spec.container.app.env"
+    for name, variable in sorted(env.variables.items()):
+        yield f"{entry(f'{where}.variables', name)}.config_map_key_ref", variable.config_map_key_ref.name
+    sources = [(where, env.env_from)]
+    for part in parts(manifest)[1:]:
+        assert isinstance(part.body, Container)
+        sources.append((part.path, part.body.env_from))
+        for index, one in enumerate(part.body.env):
+            yield f"{part.path}.env[{index}].config_map_key_ref", one.config_map_key_ref.name
+    for path, found in sources:
+        for index, source in enumerate(found):
+            yield f"{path}.env_from[{index}].config_map_ref", source.config_map_ref.name
+            yield f"{path}.env_from[{index}].secret_ref", source.secret_ref.name
+    for path, reference in _secret_references(manifest):
+        yield f"{path}.secret_ref", reference.name
 
 
 def _processes_are_shared_once(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
@@ -496,24 +600,38 @@ def _label_maps(manifest: KubernetesDaemonSet) -> Iterator[tuple[str, Mapping[st
 
 
 def _label_selectors(manifest: KubernetesDaemonSet) -> Iterator[tuple[str, LabelSelector]]:
-    affinity = manifest.spec.affinity
+    for path, term in _pod_terms(manifest):
+        yield f"{path}.label_selector", term.label_selector
+        yield f"{path}.namespace_selector", term.namespace_selector
+
+
+def _pod_terms(manifest: KubernetesDaemonSet) -> Iterator[tuple[str, PodAffinityTerm]]:
     for kind in ("pod_affinity", "pod_anti_affinity"):
-        terms: Iterable[tuple[str, object]] = [
-            *(
-                (f"required_during_scheduling_ignored_during_execution[{at}]", term)
-                for at, term in enumerate(getattr(affinity, kind).required_during_scheduling_ignored_during_execution)
-            ),
-            *(
-                (
-                    f"preferred_during_scheduling_ignored_during_execution[{at}].pod_affinity_term",
-                    term.pod_affinity_term,
-                )
-                for at, term in enumerate(getattr(affinity, kind).preferred_during_scheduling_ignored_during_execution)
-            ),
-        ]
-        for path, term in terms:
-            for name in ("label_selector", "namespace_selector"):
-                yield f"spec.affinity.{kind}.{path}.{name}", getattr(term, name)
+        affinity: PodAffinity = getattr(manifest.spec.affinity, kind)
+        for at, term in enumerate(affinity.required_during_scheduling_ignored_during_execution):
+            yield f"spec.affinity.{kind}.{_REQUIRED}[{at}]", term
+        for at, weighted in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
+            yield f"spec.affinity.{kind}.{_PREFERRED}[{at}].pod_affinity_term", weighted.pod_affinity_term
+
+
+def _node_terms(manifest: KubernetesDaemonSet) -> Iterator[tuple[str, NodeSelectorTerm]]:
+    affinity, path = manifest.spec.affinity.node_affinity, "spec.affinity.node_affinity"
+    needed = affinity.required_during_scheduling_ignored_during_execution
+    for at, term in enumerate(needed.node_selector_terms):
+        yield f"{path}.{_REQUIRED}.node_selector_terms[{at}]", term
+    for at, weighted in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
+        yield f"{path}.{_PREFERRED}[{at}].preference", weighted.preference
+
+
+def _label_expressions(
+    manifest: KubernetesDaemonSet,
+) -> Iterator[tuple[str, NodeSelectorRequirement | LabelSelectorRequirement]]:
+    for path, term in _node_terms(manifest):
+        for at, of_nodes in enumerate(term.match_expressions):
+            yield f"{path}.match_expressions[{at}]", of_nodes
+    for path, selector in _label_selectors(manifest):
+        for at, of_labels in enumerate(selector.match_expressions):
+            yield f"{path}.match_expressions[{at}]", of_labels
 
 
 def _annotation_maps(manifest: KubernetesDaemonSet) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -536,7 +654,10 @@ ERRORS: Final = (
     _amounts_are_amounts,
     _requests_stay_below_limits,
     _other_resources_fit,
+    _huge_pages_fit,
     _labels_are_labels,
+    _affinity_is_about_labels,
+    _objects_are_not_too_large,
     _own_labels_stay_ours,
     _tolerations_name_taints,
     _objects_have_names,

@@ -18,10 +18,7 @@ from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MAX_BYTES: Final = 4 * 1024 * 1024  # three times what etcd takes in one object
-MAX_DEPTH: Final = 100  # a manifest has 12 levels at most
-_DEEP_FROM: Final = (
-    16 * 1024
-)  # bytes; libyaml composes what a shorter text can nest, and crashes from 200,000 levels on
+MAX_DEPTH: Final = 64  # a manifest has 12 levels at most
 
 # An escaped surrogate pair, after backslashes that are escaped themselves.
 _PAIR: Final = re.compile(rb"((?<!\\)(?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
@@ -41,17 +38,16 @@ def documents(content: bytes, source: str) -> list[Node]:
     if content.lstrip().startswith(b"{"):
         content = _PAIR.sub(_joined, content)
     try:
-        if len(content) > _DEEP_FROM:
-            _bound_depth(content, source)
+        _refuse_depth(content, source)
         return [root for root in yaml.compose_all(content, Loader=_Loader) if not is_null(root)]
     except yaml.reader.ReaderError as why:
         raise _refused(Place(source), f"not a text in UTF-8: {why.reason} at byte {why.position}") from why
     except yaml.MarkedYAMLError as why:
-        raise _refused(_place_of_error(why, source), f"not YAML: {_reason(why)}") from why
+        raise _refused(
+            _place_of_mark(why.problem_mark or why.context_mark, source), f"not YAML: {_reason(why)}"
+        ) from why
     except (yaml.YAMLError, UnicodeError) as why:
         raise _refused(Place(source), f"not YAML: {why}") from why
-    except RecursionError as why:
-        raise _refused(Place(source), "nested too deep") from why
 
 
 def _joined(pair: re.Match[bytes]) -> bytes:
@@ -60,18 +56,8 @@ def _joined(pair: re.Match[bytes]) -> bytes:
     return pair[1] + letter.encode()
 
 
-def _bound_depth(content: bytes, source: str) -> None:
-    depth = 0
-    for event in yaml.parse(content, Loader=_Loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            mark = event.start_mark
-            raise _refused(Place(source, mark.line + 1, mark.column + 1), "nested too deep")
-
-
 def place(node: Node, source: str) -> Place:
-    mark = node.start_mark
-    return Place(source, mark.line + 1, mark.column + 1) if mark else Place(source)
+    return _place_of_mark(node.start_mark, source)
 
 
 def is_null(node: Node) -> bool:
@@ -127,12 +113,23 @@ def mapping(items: list[tuple[Node, Node]], like: Node) -> MappingNode:
     return MappingNode("tag:yaml.org,2002:map", items, start_mark=like.start_mark, end_mark=like.end_mark)
 
 
+def _refuse_depth(content: bytes, source: str) -> None:
+    """Beforehand: libyaml's composer calls itself for each level, and the process dies when the stack ends."""
+    depth = 0
+    for event in yaml.parse(content, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise _refused(_place_of_mark(event.start_mark, source), f"nested more than {MAX_DEPTH} levels deep")
+
+
 def _refused(where: Place, text: str) -> ManifestError:
     return ManifestError([Mistake("", text, where)])
 
 
-def _place_of_error(why: yaml.MarkedYAMLError, source: str) -> Place:
-    mark = why.problem_mark or why.context_mark
+def _place_of_mark(mark: yaml.Mark | None, source: str) -> Place:
     return Place(source, mark.line + 1, mark.column + 1) if mark else Place(source)
 
 

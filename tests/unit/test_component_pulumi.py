@@ -264,7 +264,7 @@ def test_a_number_that_pulumi_would_round_is_refused() -> None:
         (None, "manifest of agent: NoneType is no manifest; give a mapping"),
         ("", "manifest of agent: nothing in it"),
         ("no/such/agent.yaml", "no/such/agent.yaml: cannot be read: No such file or directory"),
-        ("odd\0name", "odd\0name: cannot be read: embedded null byte"),
+        ("odd\0name", "odd\\x00name: cannot be read: embedded null byte"),
         (f"{yaml.safe_dump(a_small_agent())}---\n{yaml.safe_dump(a_small_agent())}", "2 documents; give one"),
         ({"spec": {(1, 2): 3}}, "spec: tuple cannot stand in a manifest"),
         ({"spec": {"container": b"app"}}, "spec.container: bytes cannot stand in a manifest"),

@@ -1,0 +1,303 @@
+"""Whatever is written, a manifest comes out or every mistake is named; whatever is valid, Kubernetes knows."""
+
+import copy
+import functools
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import yaml
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kubernetes_validate import utils
+
+from kubernetes_daemonset import manifest, resources, validate
+from kubernetes_daemonset.manifest import Loaded
+from kubernetes_daemonset.mistakes import ManifestError
+from tests.component import SOURCE, Json, a_manifest, as_yaml, objects_of, read
+from tests.manifest_texts import WHOLE
+from tests.manifests import Draw, manifests, spellings, stack_inputs, texts
+
+FAST: Final = settings(deadline=None, max_examples=300)
+RICH: Final = settings(
+    deadline=None,
+    max_examples=100,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],  # a manifest is a large thing to draw
+)
+NEWEST: Final = kubernetes_validate.latest_version()
+TREES: Final = [yaml.safe_load(WHOLE), yaml.safe_load(WHOLE)["target"], a_manifest()]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def each_once() -> Iterator[None]:
+    """What is slow, be it on purpose or not, is done once for the same input."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashlib, "scrypt", functools.cache(hashlib.scrypt))
+        patch.setattr(utils, "schema_contents", functools.cache(utils.schema_contents))
+        yield
+
+
+def outcome(content: bytes) -> ManifestError | list[Loaded]:
+    try:
+        return manifest.load(content, SOURCE)
+    except ManifestError as refused:
+        return refused
+
+
+def settle(content: str | bytes) -> None:
+    """A text is a manifest, or is refused as it should be: in sentences, each with its line."""
+    found = outcome(content if isinstance(content, bytes) else content.encode())
+    if isinstance(found, ManifestError):
+        lines = str(found).splitlines()
+        assert len(lines) == len(found.mistakes) > 0
+        assert all(line.isprintable() and line.startswith(SOURCE) for line in lines)
+        return
+    for one in found:
+        mistakes = validate.validate(one)
+        assert all(str(mistake).isprintable() and mistake.place.line for mistake in mistakes)
+        if not validate.errors(mistakes):
+            json.dumps(resources.render(one.input))
+
+
+# --- anything ---
+
+
+@FAST
+@given(st.binary(max_size=100))
+def test_any_bytes_are_a_manifest_or_mistakes(content: bytes) -> None:
+    settle(content)
+
+
+@FAST
+@given(st.text(max_size=200))
+def test_any_text_is_a_manifest_or_mistakes(text: str) -> None:
+    settle(text.encode("utf-8", "surrogatepass"))
+
+
+MARKS: Final = [
+    *"{}[]:,-?&*!|>'\"%@`#\t\n ",
+    "spec",
+    "target",
+    "<<",
+    "&a",
+    "*a",
+    "- ",
+    ": ",
+    "!!str",
+    "---\n",
+    "metadata: ",
+]
+
+
+@FAST
+@given(st.lists(st.sampled_from(MARKS), max_size=40))
+def test_any_heap_of_yamls_own_marks_is_a_manifest_or_mistakes(marks: list[str]) -> None:
+    settle("".join(marks))
+
+
+@FAST
+@given(
+    st.sampled_from([WHOLE, as_yaml(a_manifest())]),
+    st.lists(
+        st.tuples(st.integers(0, 10_000), st.integers(0, 20), st.sampled_from(MARKS) | texts), min_size=1, max_size=4
+    ),
+)
+def test_a_manifest_with_slips_of_the_pen_is_a_manifest_or_mistakes(
+    text: str, slips: list[tuple[int, int, str]]
+) -> None:
+    for at, length, instead in slips:
+        place = at % (len(text) + 1)
+        text = text[:place] + instead + text[place + length :]
+    settle(text)
+
+
+@FAST
+@given(
+    st.sampled_from([WHOLE.encode(), WHOLE.encode("utf-16")]),
+    st.lists(st.tuples(st.integers(0, 10_000), st.binary(max_size=4)), min_size=1, max_size=3),
+)
+def test_a_manifest_with_broken_bytes_is_a_manifest_or_mistakes(
+    content: bytes, breaks: list[tuple[int, bytes]]
+) -> None:
+    for at, instead in breaks:
+        place = at % len(content)
+        content = content[:place] + instead + content[place + len(instead) :]
+    settle(content)
+
+
+def names_of(message: Any, seen: set[str]) -> Iterator[str]:  # noqa: ANN401  a descriptor
+    if message.full_name not in seen:
+        seen.add(message.full_name)
+        for field in message.fields:
+            yield from (field.name, field.json_name)
+            if field.message_type:
+                yield from names_of(field.message_type, seen)
+
+
+NAMES: Final = sorted(set(names_of(read(WHOLE).input.DESCRIPTOR, set())))
+odd = st.sampled_from(
+    [
+        "",
+        " ",
+        "~",
+        "yes",
+        "0644",
+        "0o9",
+        "-0",
+        "1e3",
+        ".nan",
+        "9" * 30,
+        "1" * 5000,
+        "$(A)",
+        "/..",
+        "..",
+        "a:b",
+        "\x1b",
+        "é",
+    ]
+)
+scalars = odd | texts | st.none() | st.booleans() | st.integers() | st.floats() | st.dates()
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES) | odd | st.integers(), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@FAST
+@given(st.dictionaries(st.sampled_from(["target", "spec", "metadata", "kind", "apiVersion", "status"]), values))
+def test_any_structure_is_a_manifest_or_mistakes(tree: Json) -> None:
+    settle(yaml.dump(tree))
+
+
+def nodes(tree: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401  whatever YAML holds
+    """Every place in a tree: what it is in, and its key or index there."""
+    items: list[tuple[Any, Any]] = []
+    if isinstance(tree, dict):
+        items = list(tree.items())
+    elif isinstance(tree, list):
+        items = list(enumerate(tree))
+    for key, value in items:
+        yield tree, key
+        yield from nodes(value)
+
+
+@st.composite
+def mistaken(draw: Draw) -> Json:
+    """A valid manifest in which a few places hold something else."""
+    tree: Json = copy.deepcopy(draw(st.sampled_from(TREES)))
+    for _ in range(draw(st.integers(1, 4))):
+        places = list(nodes(tree))
+        inside, key = places[draw(st.integers(0, len(places) - 1))]
+        change = draw(st.sampled_from(["replace", "remove", "rename", "move"]))
+        if change == "replace":
+            inside[key] = draw(values)
+        elif change == "remove":
+            del inside[key]
+        elif change == "rename" and isinstance(inside, dict):
+            inside[draw(st.sampled_from(NAMES) | odd)] = inside.pop(key)
+        else:
+            other, there = places[draw(st.integers(0, len(places) - 1))]
+            inside[key] = copy.deepcopy(other[there]) if isinstance(other, dict) and there in other else None
+        if not tree:
+            break
+    return tree
+
+
+@FAST
+@given(mistaken())
+def test_a_manifest_with_a_few_mistakes_is_a_manifest_or_mistakes(tree: Json) -> None:
+    settle(yaml.dump(tree, Dumper=yaml.CSafeDumper))
+
+
+# --- what is valid ---
+
+
+@RICH
+@given(stack_inputs())
+def test_any_valid_manifest_renders_to_objects_that_kubernetes_knows(tree: Json) -> None:
+    for one in objects_of(read(as_yaml(tree))):
+        kubernetes_validate.validate(one, NEWEST, strict=True)
+
+
+@RICH
+@given(manifests().flatmap(lambda tree: st.tuples(st.just(tree), spellings(tree))))
+def test_a_manifest_means_the_same_in_every_dialect_and_renders_to_the_same_bytes(trees: tuple[Json, Json]) -> None:
+    one, other = (read(as_yaml(tree)).input for tree in trees)
+    assert one == other
+    assert json.dumps(resources.render(one)) == json.dumps(resources.render(other))
+
+
+@RICH
+@given(stack_inputs())
+def test_a_valid_manifest_survives_the_wire(tree: Json) -> None:
+    given_input = read(as_yaml(tree)).input
+    again = type(given_input).FromString(given_input.SerializeToString())
+    assert resources.render(again) == resources.render(given_input)
+
+
+@RICH
+@given(manifests())
+def test_what_is_rendered_belongs_together(tree: Json) -> None:
+    """Names that objects call each other by are names of objects that are made, or that the manifest says are there."""
+    loaded = read(as_yaml(tree))
+    objects = objects_of(loaded)
+    made = {(one["kind"], one["metadata"]["name"]) for one in objects}
+    assert len(made) == len(objects)
+    *_, daemon_set = objects
+    template = daemon_set["spec"]["template"]
+    assert daemon_set["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    pod = template["spec"]
+    volumes = [one["name"] for one in pod.get("volumes", [])]
+    assert len(set(volumes)) == len(volumes)
+    containers = [*pod["containers"], *pod.get("initContainers", [])]
+    mounted = {mount["name"] for one in containers for mount in one.get("volumeMounts", [])}
+    assert mounted == set(volumes)
+    own = f"{loaded.manifest.metadata.name}-env-secrets"
+    used = {
+        variable["valueFrom"]["secretKeyRef"]["name"]
+        for variable in pod["containers"][0]["env"]
+        if "secretKeyRef" in variable.get("valueFrom", {})
+    }
+    assert (("Secret", own) in made) == (own in used)
+
+
+def said(message: Message) -> Iterator[FieldDescriptor]:
+    """Every field that is set, and every one in it."""
+    for field, value in message.ListFields():
+        yield field
+        if field.message_type and field.message_type.GetOptions().map_entry:
+            inner = [value[key] for key in value] if field.message_type.fields_by_name["value"].message_type else []
+        else:
+            inner = [] if not field.message_type else list(value) if field.is_repeated else [value]
+        for one in inner:
+            yield from said(one)
+
+
+UNSAID: Final = {
+    "container_name",  # of a variable's resource: the app's own name, which others may not be
+    "namespace",  # of a Secret: the pod's own
+    "status",
+    "value_from",  # refused, as nothing is known of other resources
+}
+
+
+def test_the_manifests_that_are_drawn_use_every_field() -> None:
+    found: dict[str, FieldDescriptor] = {}
+
+    @settings(RICH, max_examples=200, derandomize=True, database=None)
+    @given(manifests())
+    def look(tree: Json) -> None:
+        found.update({field.full_name: field for field in said(read(as_yaml(tree)).manifest)})
+
+    look()
+    messages = {field.containing_type for field in found.values()}
+    unsaid = {field.name for one in messages for field in one.fields if field.full_name not in found}
+    assert unsaid == UNSAID

@@ -1,0 +1,144 @@
+"""What an API server says to each case."""
+
+import re
+from typing import Final
+
+from tests.component import full
+from tests.refusals.case import Refusal
+
+
+def words(case: Refusal) -> str:
+    """What an API server calls the field, or another part of what it says."""
+    first, *rest = re.sub(r"\[[^\]]*\]", "", full(case.path)).rpartition(".")[2].split("_")
+    return _SAYS.get(case.what) or first + "".join(word.capitalize() for word in rest)
+
+
+_NO_NAMESPACE: Final = "Namespace parameter required"
+
+_NO_NAME: Final = "does not allow this method"
+
+_NO_AMOUNT: Final = "quantities must match"
+
+_SAYS: Final = {
+    "no metadata": _NO_NAME,
+    "no spec": _NO_NAMESPACE,
+    "no name": _NO_NAME,
+    "a long name": "must be no more than 63",
+    "a pod label that is the component's own": "does not match template",
+    "a pod label that is none": "spec.template.labels",
+    "a pod annotation that is none": "spec.template.annotations",
+    "an account's annotation that is none": "metadata.annotations",
+    "no namespace": _NO_NAMESPACE,
+    "an empty namespace": _NO_NAMESPACE,
+    "a namespace with capitals": 'namespaces "Logs" not found',
+    "a namespace that is elsewhere": _NO_NAMESPACE,
+    "a reference to nothing": _NO_NAMESPACE,
+    "a ConfigMap with capitals": "metadata.name",
+    "a ConfigMap of more than a megabyte": "may not be more than 1048576 bytes",
+    "secrets of more than a megabyte": "may not be more than 1048576 bytes",
+    "annotations of more than 256 KiB": "may not be more than 262144 bytes",
+    "another pull policy": "imagePullPolicy",
+    "another protocol": "protocol",
+    "a variable with an equals sign": "env[3].name",
+    "a field of another API": "unsupported pod version: v2",
+    "another unit": "divisor",
+    "a key that cannot be a file": "path",
+    "a size in words": _NO_AMOUNT,
+    "port 0 by HTTP": "httpGet.port",
+    "a port by a long name": "httpGet.port",
+    "a header with a space": "httpHeaders",
+    "a connection to port 65536": "tcpSocket.port",
+    "a connection to a name": "tcpSocket.port",
+    "a sleep beyond the end": "preStop.sleep",
+    "a sleep beyond an early end": "postStart.sleep",
+    "lots of CPU": _NO_AMOUNT,
+    "a disk above the limit": "must be less than or equal to ephemeral-storage limit",
+    "a resource without a domain": "must be a standard resource type or fully qualified",
+    "a device by request": "Limit must be set for non overcommitable resources",
+    "more devices than requested": "must be equal to example.com/gpu limit",
+    "more devices requested than allowed": "must be equal to example.com/gpu limit",
+    "half a device": "must be an integer",
+    "huge pages alone": "HugePages require cpu or memory",
+    "huge pages by request": "Limit must be set for non overcommitable resources",
+    "rights for nobody": "subjects[0].name",
+    "rights to nothing": "must supply at least one resource",
+    "rights in no group": "must supply at least one api group",
+    "paths of a namespace": "namespaced rules cannot apply to non-resource URLs",
+    "a sidecar's pull policy": "imagePullPolicy",
+    "a sidecar's amounts": _NO_AMOUNT,
+    "a namespace of pods that is none": "[0].namespace:",
+}
+"""Where the answer does not name the field as we do."""
+
+STRICTER: Final = {
+    what: why
+    for why, cases in {
+        "nothing of it is ever sent": [
+            "another API",
+            "no API",
+            "a relationship to nothing",
+            "a cluster that is none",
+        ],
+        "one of two things that were written would be lost": [
+            "a label that is the component's own",
+            "a variable that is secret as well",
+            "two sources",
+            "two volumes of one name",
+            "paths and resources in one rule",
+            "a variable of two sources",
+            "OnDelete that rolls",
+        ],
+        "something else than what was written would be done": [
+            "another strategy",
+            "an old end",
+            "a probe all the time",
+            "a probe without time",
+            "no success at all",
+            "no failure at all",
+            "no tag",
+        ],
+        "an empty text would be sent in its place": [
+            "a variable that is elsewhere",
+            "a secret that is elsewhere",
+            "an amount of nothing",
+            "a pull secret without a name",
+        ],
+        "a Secret of that name in the pod's own namespace would be read": [
+            "a Secret of another namespace",
+            "a variable from a Secret of another namespace",
+            "a sidecar's variable from a Secret of another namespace",
+        ],
+        "no object can have such a name": [
+            "a pull secret with capitals",
+            "a login with capitals",
+            "a ConfigMap's name with capitals",
+            "a Secret's name with spaces",
+            "a claim with capitals",
+        ],
+        "no image can have such a name": [
+            "no repo",
+            "a repo with spaces",
+            "a tag that is none",
+            "half a digest",
+            "an image with spaces",
+        ],
+        "the original asks for it as well": ["a port without a name"],
+        "the container could never start": [
+            "a relative mount",
+            "a mount with a colon",
+            "a relative host path",
+            "another medium",
+            "a port of the node taken by an init container that stays",
+            "a port of the node's network taken by a sidecar",
+        ],
+        "it does nothing": ["a sleep of no time"],
+        "an API server knows the capability by its other name": ["SYS_ADMIN without escalation"],
+        "a sidecar is restarted whatever is written": [
+            "a sidecar that starts before",
+            "a sidecar that is not restarted",
+        ],
+        "no node could ever match": ["Gt of a word", "no preference", "a value that is liked and cannot be"],
+    }.items()
+    for what in cases
+}
+"""What an API server takes, and why we do not."""

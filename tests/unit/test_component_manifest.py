@@ -1,0 +1,687 @@
+"""Reading manifests: every dialect in the wild means the same, and every mistake is named with its place."""
+
+import codecs
+import json
+import textwrap
+from typing import Final
+
+import pytest
+import yaml
+
+from kubernetes_daemonset import manifest, validate, yamltree
+from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
+from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
+from tests.component import (
+    DIGEST,
+    GONE,
+    SOURCE,
+    Changes,
+    a_manifest,
+    a_mount,
+    a_port,
+    a_sidecar,
+    a_stack_input,
+    as_yaml,
+    loaded,
+    read,
+    refusal,
+)
+from tests.manifest_texts import FLUENTD, NODE_EXPORTER
+
+
+def message(changes: Changes | None = None) -> KubernetesDaemonSet:
+    return loaded(changes).manifest
+
+
+def indented(text: str) -> str:
+    """The smallest manifest with these lines in its spec."""
+    return as_yaml(a_manifest()) + textwrap.indent(textwrap.dedent(text), "  ")
+
+
+# --- what manifests look like ---
+
+
+@pytest.mark.parametrize("text", [FLUENTD, NODE_EXPORTER], ids=["fluentd", "node-exporter"])
+def test_the_originals_examples_load_as_they_stand_and_nothing_is_wrong_with_them(text: str) -> None:
+    assert validate.validate(read(text)) == []
+
+
+def test_all_of_the_originals_example_arrives() -> None:
+    spec = read(NODE_EXPORTER).manifest.spec
+    app = spec.container.app
+    assert (spec.namespace.value, app.image.repo, app.image.tag) == ("monitoring", "prom/node-exporter", "v1.7.0")
+    assert list(app.args) == ["--path.procfs=/host/proc", "--path.sysfs=/host/sys"]
+    (mount,) = app.volume_mounts
+    assert (mount.name, mount.mount_path, mount.host_path.path, mount.read_only) == (
+        "proc",
+        "/host/proc",
+        "/proc",
+        True,
+    )
+    (port,) = app.ports
+    assert (port.name, port.container_port, port.network_protocol) == ("metrics", 9100, "TCP")
+    assert [one.operator for one in spec.tolerations] == ["Exists"]
+
+
+OF_ALL_DATES: Final = {
+    "2025-12-20": """
+        namespace: {value: logging}
+        container:
+          app:
+            image: {repo: agent, tag: "1"}
+            env:
+              variables: {LEVEL: info}
+              secrets: {PASSWORD: geheim}
+            volume_mounts:
+            - {name: log, mount_path: /var/log, host_path: /var/log, host_path_type: Directory, read_only: true}
+    """,
+    "2025-12-21": """
+        namespace: {value: logging}
+        container:
+          app:
+            image: {repo: agent, tag: "1"}
+            env:
+              variables: {LEVEL: info}
+              secrets: {PASSWORD: geheim}
+            volume_mounts:
+            - {name: log, mount_path: /var/log, host_path: {path: /var/log, type: Directory}, read_only: true}
+    """,
+    "2026-01-10": """
+        namespace: {value: logging}
+        container:
+          app:
+            image: {repo: agent, tag: "1"}
+            env:
+              variables: {LEVEL: {value: info}}
+              secrets: {PASSWORD: {value: geheim}}
+            volumeMounts:
+            - {name: log, mountPath: /var/log, hostPath: {path: /var/log, type: Directory}, readOnly: true}
+    """,
+    "2026-06": """
+        namespace: logging
+        container:
+          app:
+            image: {repo: agent, tag: "1"}
+            env:
+              variables: [{name: LEVEL, value: info}]
+              secrets: [{name: PASSWORD, value: geheim}]
+            volume_mounts:
+            - {name: log, mount_path: /var/log, host_path: {path: /var/log, type: Directory}, read_only: true}
+    """,
+}
+
+
+@pytest.mark.parametrize("date", OF_ALL_DATES)
+def test_manifests_of_all_four_dialects_mean_the_same(date: str) -> None:
+    def of(one: str) -> KubernetesDaemonSet:
+        head = (
+            "apiVersion: kubernetes.project-planton.org/v1\nkind: KubernetesDaemonSet\nmetadata: {name: agent}\nspec:\n"
+        )
+        return read(head + textwrap.indent(textwrap.dedent(OF_ALL_DATES[one]), "  ")).manifest
+
+    assert of(date) == of("2025-12-21")
+    app = of(date).spec.container.app
+    assert app.env.variables["LEVEL"].value == "info"
+    assert app.env.secrets["PASSWORD"].value == "geheim"
+    (mount,) = app.volume_mounts
+    assert (mount.host_path.path, mount.host_path.type, mount.read_only) == ("/var/log", "Directory", True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"apiVersion": "kubernetes.planton.dev/v1"}, {}),
+        ({"apiVersion": GONE, "api_version": "kubernetes.project-planton.org/v1"}, {}),
+        ({"spec.namespace": "logging"}, {"spec.namespace": {"value": "logging"}}),
+        ({"spec.minReadySeconds": 5, "spec.hostPid": True}, {"spec.min_ready_seconds": 5, "spec.host_pid": True}),
+        ({"app.image": "registry.example.com/agent:1.4.2"}, {}),
+        ({"app.image": {"repository": "registry.example.com/agent", "tag": "1.4.2"}}, {}),
+        (
+            {"app.image": f"registry.example.com:5000/agent:1@{DIGEST}"},
+            {"app.image": {"repo": "registry.example.com:5000/agent", "tag": "1", "digest": DIGEST}},
+        ),
+        ({"app.image": "localhost:5000/agent"}, {"app.image": {"repo": "localhost:5000/agent"}}),
+        (
+            {"spec.container.sidecars": [a_sidecar(image={"repo": "a/b", "tag": 1})]},
+            {"spec.container.sidecars": [a_sidecar(image="a/b:1")]},
+        ),
+        (
+            {"spec.container.sidecars": [a_sidecar(image={"repo": "a", "tag": "1", "digest": DIGEST})]},
+            {"spec.container.sidecars": [a_sidecar(image=f"a:1@{DIGEST}")]},
+        ),
+        ({"app.env.variables": {"A": "b"}}, {"app.env.variables": {"A": {"string_value": "b"}}}),
+        ({"app.env.variables": {"A": "b"}}, {"app.env.variables": {"A": {"stringValue": "b"}}}),
+        ({"app.env.variables": {"A": "b"}}, {"app.env.variables": [{"name": "A", "value": "b"}]}),
+        ({"app.env.variables": {"A": ""}}, {"app.env.variables": [{"name": "A", "value": ""}]}),
+        ({"app.env.secrets": {"A": "b"}}, {"app.env.secrets": [{"name": "A", "stringValue": "b"}]}),
+        (
+            {"app.env.secrets": {"A": {"secret_ref": {"name": "b", "key": "c"}}}},
+            {"app.env.secrets": [{"name": "A", "secretRef": {"name": "b", "key": "c"}}]},
+        ),
+        (
+            {"app.env.secrets": {"A": {"secret_ref": {"name": "b", "key": "c"}}}},
+            {"app.env.secrets": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "b", "key": "c"}}}]},
+        ),
+        (
+            {"app.env.variables": {"A": {"secret_ref": {"name": "b", "key": "c", "optional": True}}}},
+            {"app.env.variables": {"A": {"valueFrom": {"secretKeyRef": {"name": "b", "key": "c", "optional": True}}}}},
+        ),
+        (
+            {"app.env.variables": {"A": {"config_map_key_ref": {"name": "b", "key": "c"}}}},
+            {"app.env.variables": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "b", "key": "c"}}}]},
+        ),
+        (
+            {"app.env.variables": {"A": {"field_ref": {"field_path": "spec.nodeName"}}}},
+            {"app.env.variables": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]},
+        ),
+        (
+            {"app.env.variables": {"A": {"field_ref": {"field_path": "spec.nodeName"}}}},
+            {"app.env.variables": {"A": {"value_from": {"field_ref": {"field_path": "spec.nodeName"}}}}},
+        ),
+        (
+            {"app.env.variables": {"A": {"resource_field_ref": {"resource": "limits.cpu"}}}},
+            {"app.env.variables": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}]},
+        ),
+        (
+            {"spec.init_containers": [a_sidecar(env=[{"name": "A", "field_ref": {"field_path": "spec.nodeName"}}])]},
+            {
+                "spec.initContainers": [
+                    a_sidecar(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}])
+                ]
+            },
+        ),
+        (
+            {"app.volume_mounts": [a_mount(host_path={"path": "/log", "type": "Socket"})]},
+            {"app.volumeMounts": [a_mount(hostPath="/log", hostPathType="Socket", empty_dir=None)]},
+        ),
+        (
+            {"app.volume_mounts": [a_mount(host_path={"path": "/log", "type": "Socket"})]},
+            {"app.volume_mounts": [a_mount(host_path={"path": "/log"}, host_path_type="Socket")]},
+        ),
+        ({"app.volume_mounts": [a_mount(config_map={"name": "a"})]}, {"app.volume_mounts": [a_mount(config_map="a")]}),
+        (
+            {"app.volume_mounts": [a_mount(secret={"name": "a"})]},
+            {"app.volume_mounts": [a_mount(secret="a")]},  # noqa: S106  a name
+        ),
+        (
+            {"app.volume_mounts": [a_mount(secret={"name": "a", "default_mode": 256})]},
+            {"app.volume_mounts": [a_mount(secret={"secretName": "a", "defaultMode": 256})]},
+        ),
+        (
+            {"app.liveness_probe": {"http_get": {"port_number": 8080}}},
+            {"app.livenessProbe": {"httpGet": {"port": 8080}}},
+        ),
+        (
+            {"app.liveness_probe": {"http_get": {"port_name": "web"}}},
+            {"app.liveness_probe": {"httpGet": {"port": "web"}}},
+        ),
+        (
+            {"app.liveness_probe": {"tcp_socket": {"port_number": 80}}},
+            {"app.liveness_probe": {"tcpSocket": {"port": 80}}},
+        ),
+        (
+            {"app.lifecycle.pre_stop.http_get.port_number": 80},
+            {"app.lifecycle.preStop.httpGet.port": 80},
+        ),
+        (
+            {"app.resources.limits": {"cpu": "2", "ephemeral_storage": "1Gi", "other": {"nvidia.com/gpu": "1"}}},
+            {"app.resources.limits": {"cpu": 2, "ephemeral-storage": "1Gi", "nvidia.com/gpu": 1}},
+        ),
+        (
+            {"app.resources.limits": {"other": {"hugepages-2Mi": "4Mi"}}},
+            {"app.resources.limits": {"hugepages-2Mi": "4Mi"}},
+        ),
+        (
+            {"spec.update_strategy.rolling_update.max_unavailable": 1},
+            {"spec.updateStrategy.rollingUpdate.maxUnavailable": "1"},
+        ),
+        ({"spec.target_cluster.cluster_kind": "AwsEksCluster"}, {"spec.target_cluster.cluster_kind": 207}),
+        ({"spec.create_namespace": True}, {"spec.create_namespace": "Yes"}),
+        ({"spec.create_namespace": False}, {"spec.create_namespace": "off"}),
+        ({"spec.min_ready_seconds": 10}, {"spec.min_ready_seconds": "10"}),
+        ({"spec.affinity": None, "spec.tolerations": None}, {}),
+    ],
+)
+def test_two_ways_to_write_a_thing_mean_the_same(one: Changes, other: Changes) -> None:
+    assert message(one) == message(other)
+    assert message(one) != message({"metadata.name": "other"})
+
+
+def test_a_camel_case_manifest_means_what_its_snake_case_twin_means() -> None:
+    snake = indented("""
+        min_ready_seconds: 5
+        update_strategy: {rolling_update: {max_surge: 1}}
+        termination_grace_period_seconds: 0
+        node_selector: {disk_type: ssd}
+        create_service_account: true
+    """)
+    camel = indented("""
+        minReadySeconds: 5
+        updateStrategy: {rollingUpdate: {maxSurge: 1}}
+        terminationGracePeriodSeconds: 0
+        nodeSelector: {disk_type: ssd}
+        createServiceAccount: true
+    """)
+    assert read(snake).manifest == read(camel).manifest
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("9200", "9200"),
+        ("true", "true"),
+        ("yes", "yes"),
+        ("1.20", "1.20"),
+        ("0x1F", "0x1F"),
+        ("1e3", "1e3"),
+        ("2025-12-20", "2025-12-20"),
+        ("0644", "0644"),
+        ("12:30", "12:30"),
+        ("'null'", "null"),
+        ("null", ""),
+        ("~", ""),
+        ("", ""),
+        ("''", ""),
+        ('"é🙂\\t"', "é🙂\t"),
+        (f"|-\n{' ' * 14}two\n{' ' * 14}lines", "two\nlines"),
+    ],
+)
+def test_a_text_keeps_the_form_in_which_it_was_written(written: str, value: str) -> None:
+    text = indented(f"config_maps:\n  agent.conf: {written}\n")
+    assert dict(read(text).manifest.spec.config_maps) == {"agent.conf": value}
+    variable = as_yaml(a_manifest({"app.env": {}})).replace(
+        "env: {}", f"env:\n        variables:\n          A: {written}"
+    )
+    assert read(variable).manifest.spec.container.app.env.variables["A"].value == value
+
+
+@pytest.mark.parametrize(
+    ("written", "mode"),
+    [
+        ("420", 420),
+        ("0644", 420),
+        ("0o644", 420),
+        ("0x1a4", 420),
+        ("+420", 420),
+        ("4_20", 420),
+        ("'0400'", 256),
+        ("0", 0),
+    ],
+)
+def test_a_mode_may_be_octal_as_in_any_yaml(written: str, mode: int) -> None:
+    mounts = f"volume_mounts: [{{name: a, mount_path: /a, config_map: {{name: a, default_mode: {written}}}}}]"
+    source = read(as_yaml(a_manifest()) + f"      {mounts}\n").manifest.spec.container.app.volume_mounts[0].config_map
+    assert source.HasField("default_mode")
+    assert source.default_mode == mode
+
+
+def test_zeros_and_falses_that_are_written_are_not_the_same_as_nothing() -> None:
+    context = {"privileged": False, "run_as_user": 0, "run_as_group": 0, "run_as_non_root": False}
+    written = message({"app.security_context": context}).spec.container.app.security_context
+    assert all(written.HasField(name) for name in context)
+    assert not message({"app.security_context": {}}).spec.container.app.security_context.HasField("run_as_user")
+
+
+# --- YAML ---
+
+
+def test_anchors_and_merge_keys_are_resolved_and_a_mappings_own_fields_win() -> None:
+    text = indented("""
+        tolerations:
+        - &all {key: a, operator: Exists, effect: NoSchedule}
+        - *all
+        - {<<: *all, key: b}
+        - <<: [{effect: NoExecute}, *all]
+          key: c
+        - <<: {<<: *all, key: d}
+    """)
+    found = [(one.key, one.operator, one.effect) for one in read(text).manifest.spec.tolerations]
+    assert found == [
+        ("a", "Exists", "NoSchedule"),
+        ("a", "Exists", "NoSchedule"),
+        ("b", "Exists", "NoSchedule"),
+        ("c", "Exists", "NoExecute"),
+        ("d", "Exists", "NoSchedule"),
+    ]
+
+
+def test_a_file_may_hold_several_manifests_and_empty_documents_do_not_count() -> None:
+    text = as_yaml(a_manifest(), a_manifest({"metadata.name": "other"}))
+    found = manifest.load(f"---\n---\n# nothing\n---\n{text}---\n".encode(), SOURCE)
+    assert [one.manifest.metadata.name for one in found] == ["agent", "other"]
+
+
+def test_mistakes_of_all_documents_are_found_in_one_run() -> None:
+    text = as_yaml(a_manifest({"spec.replicas": 3}), a_manifest(), a_manifest({"spec.image": "a"}))
+    with pytest.raises(ManifestError) as refused:
+        manifest.load(text.encode(), SOURCE)
+    assert [one.path for one in refused.value.mistakes] == ["spec", "spec"]
+    first, second = (one.place.line for one in refused.value.mistakes)
+    assert "replicas" in text.splitlines()[first - 1]
+    assert "image" in text.splitlines()[second - 1]
+
+
+def test_json_is_yaml() -> None:
+    assert read(json.dumps(a_manifest())).manifest == message()
+
+
+def test_a_stack_input_brings_what_a_deployment_needs_besides_the_manifest() -> None:
+    tree = a_stack_input(
+        {"metadata.name": "other"},
+        provider_config={"provider": "digital_ocean_doks", "digitalOceanDoks": {"kubeConfig": "e30="}},
+        docker_config_json='{"auths": {}}',
+    )
+    one = read(as_yaml(tree))
+    assert one.manifest.metadata.name == "other"
+    assert one.input.docker_config_json == '{"auths": {}}'
+    assert one.input.provider_config.digital_ocean_doks.kube_config == "e30="
+
+
+def test_a_stack_input_and_a_manifest_may_stand_in_one_file() -> None:
+    first, second = manifest.load(as_yaml(a_stack_input(docker_config_json="{}"), a_manifest()).encode(), SOURCE)
+    assert first.manifest == second.manifest
+    assert (first.input.docker_config_json, second.input.docker_config_json) == ("{}", "")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        codecs.BOM_UTF8 + FLUENTD.encode(),
+        codecs.BOM_UTF16_LE + FLUENTD.encode("utf-16-le"),
+        codecs.BOM_UTF16_BE + FLUENTD.encode("utf-16-be"),
+        FLUENTD.replace("\n", "\r\n").encode(),
+    ],
+    ids=["UTF-8 with a mark", "UTF-16, low byte first", "UTF-16, high byte first", "lines of Windows"],
+)
+def test_a_text_as_editors_elsewhere_write_it_is_read(content: bytes) -> None:
+    assert read(content).manifest == read(FLUENTD).manifest
+
+
+def test_the_place_of_a_field_is_that_of_its_name_or_of_what_is_around_it() -> None:
+    one = read(FLUENTD)
+    assert one.place("spec.container.app.image.tag") == Place(SOURCE, 13, 9)
+    assert one.place("spec.tolerations[0].effect") == Place(SOURCE, 22, 7)
+    assert one.place("spec.tolerations[0].value") == Place(SOURCE, 20, 7)
+    assert one.place('metadata.labels["a.b/c"]') == Place(SOURCE, 3, 1)
+    assert one.place("status") == Place(SOURCE, 1, 1)
+    assert one.place("") == Place(SOURCE, 1, 1)
+
+
+# --- mistakes ---
+
+SPEC_FIELDS: Final = (
+    "target_cluster, namespace, create_namespace, container, node_selector, tolerations, update_strategy, "
+    "min_ready_seconds, create_service_account, service_account_name, config_maps, rbac, …"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("tolerationz: []", '13:3: spec: unknown field "tolerationz"; did you mean tolerations?'),
+        ("minReadySecond: 1", '13:3: spec: unknown field "minReadySecond"; did you mean minReadySeconds?'),
+        (
+            "update_strategy: {rolling: {}}",
+            '13:21: spec.update_strategy: unknown field "rolling"; did you mean rollingUpdate?',
+        ),
+        ("zzz: 1", f'13:3: spec: unknown field "zzz"; it has {SPEC_FIELDS}'),
+        ("? [a]\n: b", "13:5: spec: unknown field a list; it has"),
+        ("? {a: b}\n: c", "13:5: spec: unknown field a mapping; it has"),
+        (
+            "tolerations:\n- key: a\n  operater: Exists",
+            '15:5: spec.tolerations[0]: unknown field "operater"; did you mean operator?',
+        ),
+        ("min_ready_seconds: 1\nmin_ready_seconds: 2", "14:3: spec.min_ready_seconds: given twice; leave one out"),
+        (
+            "min_ready_seconds: 1\nminReadySeconds: 2",
+            "14:3: spec.min_ready_seconds: given twice (also as min_ready_seconds); leave one out",
+        ),
+        (
+            "node_selector:\n  a: b\n  a: c",
+            "15:5: spec.node_selector.a: given twice; leave one out",
+        ),
+        ("min_ready_seconds: soon", 'expected a whole number from -2147483648 to 2147483647, found "soon"'),
+        ("min_ready_seconds: 2147483648", 'to 2147483647, found "2147483648"'),
+        ("min_ready_seconds: -2147483649", 'found "-2147483649"'),
+        ("min_ready_seconds: 1.5", "spec.min_ready_seconds: expected a whole number"),
+        ("min_ready_seconds: 1e3", 'found "1e3"'),
+        ("min_ready_seconds: 08", 'found "08"'),
+        ("min_ready_seconds: '--5'", 'found "--5"'),
+        ("min_ready_seconds: ' '", 'found " "'),
+        ("min_ready_seconds: ''", 'found ""'),
+        ("min_ready_seconds: true", 'found "true"'),
+        ("min_ready_seconds: []", "found a list"),
+        ("min_ready_seconds: {}", "found a mapping"),
+        (f"min_ready_seconds: {'9' * 5000}", f'found "{"9" * 59}…"'),
+        ("termination_grace_period_seconds: 9223372036854775808", "to 9223372036854775807, found"),
+        ("create_namespace: maybe", 'spec.create_namespace: expected true or false, found "maybe"'),
+        ("create_namespace: 1", 'expected true or false, found "1"'),
+        ("create_namespace: [true]", "expected true or false, found a list"),
+        ("service_account_name: [a]", "spec.service_account_name: expected a text, found a list"),
+        ("service_account_name: {a: b}", "expected a text, found a mapping"),
+        ("tolerations: a", '13:16: spec.tolerations: expected a list, found "a"'),
+        ("tolerations: {key: a}", "spec.tolerations: expected a list, found a mapping"),
+        ("tolerations: [a]", "spec.tolerations[0]: expected a mapping with key, operator, value, effect, tolera"),
+        ("tolerations: [[]]", "spec.tolerations[0]: expected a mapping with key"),
+        ("node_selector: [a]", "spec.node_selector: expected a mapping of names to values, found a list"),
+        ("node_selector: {? [a] : b}", "spec.node_selector: expected a name, found a list"),
+        ("node_selector: {a: [b]}", "spec.node_selector.a: expected a text, found a list"),
+        ("image_pull_secrets: [[a]]", "spec.image_pull_secrets[0]: expected a text, found a list"),
+        (
+            "affinity: a",
+            'spec.affinity: expected a mapping with node_affinity, pod_affinity, pod_anti_affinity, found "a"',
+        ),
+        (
+            "target_cluster: {cluster_kind: AwsEksClusters}",
+            'cluster_kind: expected a CloudResourceKind, found "AwsEksClusters"; did you mean AwsEksCluster?',
+        ),
+        ("target_cluster: {cluster_kind: 9999}", 'expected a CloudResourceKind, found "9999"'),
+        ("config_maps: {a: !!binary aGVsbG8=, b: [c]}", "spec.config_maps.b: expected a text, found a list"),
+    ],
+)
+def test_a_mistake_names_the_place_the_field_and_what_would_be_right(text: str, mistake: str) -> None:
+    (said,) = refusal(indented(text))
+    assert said.startswith(f"{SOURCE}:1")
+    assert mistake in said
+
+
+@pytest.mark.parametrize(
+    ("changes", "mistake"),
+    [
+        (
+            {"app.liveness_probe": {"exec": {"command": ["a"]}, "http_get": {"port": 80}}},
+            "spec.container.app.liveness_probe.http_get: cannot stand beside exec; leave one of them out",
+        ),
+        (
+            {"app.liveness_probe.http_get": {"port": 80, "port_name": "web"}},
+            "http_get.port_name: cannot stand beside port_number; leave one of them out",
+        ),
+        (
+            {"app.env.variables": {"A": {"value": "b", "secret_ref": {"name": "c", "key": "d"}}}},
+            "spec.container.app.env.variables.A.secret_ref: cannot stand beside value; leave one of them out",
+        ),
+        (
+            {"spec.namespace": {"value": "a", "value_from": {"name": "b"}}},
+            "spec.namespace.value_from: cannot stand beside value; leave one of them out",
+        ),
+        (
+            {"app.lifecycle.pre_stop": {"sleep_seconds": 5, "exec": {"command": ["a"]}}},
+            "pre_stop.exec: cannot stand beside sleep_seconds",
+        ),
+        (
+            {"app.image": {"repo": "a", "repository": "b", "tag": "c"}},
+            "spec.container.app.image.repo: given twice",
+        ),
+        (
+            {"app.env.variables": [{"name": "A", "value": "b"}, {"name": "A", "value": "c"}]},
+            "spec.container.app.env.variables.A: given twice; leave one out",
+        ),
+        (
+            {"app.env.variables": [{"value": "b"}]},
+            "spec.container.app.env.variables: expected a mapping of names to values, found a list",
+        ),
+        (
+            {"app.env": [{"name": "A", "value": "b"}]},
+            "spec.container.app.env: expected a mapping with variables, secrets, env_from, found a list",
+        ),
+        (
+            {"app.volume_mounts": [a_mount(host_path=["/a"])]},
+            "volume_mounts[0].host_path: expected a mapping with path, type, found a list",
+        ),
+        (
+            {"app.volume_mounts": [a_mount(host_path_type="File")]},
+            'volume_mounts[0]: unknown field "host_path_type"; did you mean host_path?',
+        ),
+        ({"app.ports": [a_port(container_port="http")]}, "app.ports[0].container_port: expected a whole number"),
+        ({"app.image": ["a"]}, "spec.container.app.image: expected a mapping with repo, tag, pull_secret_name, digest"),
+        (
+            {"spec.container.sidecars": [a_sidecar(image={"tag": "1"})]},
+            "spec.container.sidecars[0].image: expected a text, found a mapping",
+        ),
+        ({"spec.restart_policy": "Never"}, 'spec: unknown field "restart_policy"'),
+        ({"status.phase": "Ready"}, 'status: unknown field "phase"; it has outputs'),
+    ],
+)
+def test_what_contradicts_itself_is_refused(changes: Changes, mistake: str) -> None:
+    (said,) = refusal(as_yaml(a_manifest(changes)))
+    assert mistake in said
+
+
+def test_all_mistakes_are_found_in_one_run() -> None:
+    text = indented("""
+        replicas: 3
+        min_ready_seconds: soon
+        create_namespace: maybe
+        tolerations: [{key: a, effekt: NoSchedule}, a]
+        node_selector: {a: [b]}
+    """)
+    with pytest.raises(ManifestError) as refused:
+        read(text)
+    paths = [one.path for one in refused.value.mistakes]
+    assert paths == [
+        "spec",
+        "spec.min_ready_seconds",
+        "spec.create_namespace",
+        "spec.tolerations[0]",
+        "spec.tolerations[1]",
+        "spec.node_selector.a",
+    ]
+    assert len(str(refused.value).splitlines()) == len(paths)
+
+
+def test_a_mistake_in_a_stack_input_is_named_as_it_is_written_there() -> None:
+    (said,) = refusal(as_yaml(a_stack_input({"spec.replicas": 3}, docker_config_json="{}")))
+    assert 'target.spec: unknown field "replicas"' in said
+    (said,) = refusal(as_yaml(a_stack_input(docker_config="{}")))
+    assert 'unknown field "docker_config"; did you mean docker_config_json?' in said
+
+
+@pytest.mark.parametrize(
+    ("content", "mistake"),
+    [
+        ("", f"{SOURCE}: nothing in it; write a manifest of kind KubernetesDaemonSet"),
+        ("---\n---\n# a word\n", "nothing in it"),
+        ("null", "nothing in it"),
+        ("hello", f'{SOURCE}:1:1: expected a mapping with api_version, kind, metadata, spec, status, found "hello"'),
+        ("- a\n", "found a list"),
+        ("a: b: c", f"{SOURCE}:1:5: not YAML: mapping values are not allowed"),
+        ("spec:\n\ta: b", f"{SOURCE}:2:1: not YAML: while scanning for the next token, found character that cannot"),
+        ("spec: [", "not YAML: while parsing a flow node"),
+        ("spec: *unknown", f"{SOURCE}:1:7: not YAML: found undefined alias"),
+        ('a: "\\ud800"', "not YAML: while parsing a quoted scalar, found invalid Unicode character escape code"),
+        ('a: "\\U00110000"', "found invalid Unicode character escape code"),
+        (b"metadata: {name: \xe9t\xe9}", f"{SOURCE}: not a text in UTF-8: invalid trailing UTF-8 octet at byte 18"),
+        (b"a: \xff", "not a text in UTF-8"),
+        (b"a: \x00", "not a text in UTF-8: control characters are not allowed at byte"),
+        ("a: b".encode("utf-32"), "not a text in UTF-8"),
+        (codecs.BOM_UTF16_LE + b"a", "not a text in UTF-8"),
+        (b"%YAML 9.9\n---\na: b", "not YAML: found incompatible YAML document"),
+        ("[" * 65 + "]" * 65, f"{SOURCE}:1:65: nested more than 64 levels deep"),
+        ("- " * 100_000, "nested more than 64 levels deep"),
+        ("[" * 1_000_000, "nested more than 64 levels deep"),
+        ("{a: " * 100_000, "nested more than 64 levels deep"),
+        ("a" * (yamltree.MAX_BYTES + 1), "4,194,305 bytes is too much for a manifest; at most 4,194,304 are read"),
+        ("&a [*a]", "expected a mapping with api_version"),
+    ],
+)
+def test_what_is_no_manifest_at_all_gets_one_sentence(content: str | bytes, mistake: str) -> None:
+    (said,) = refusal(content)
+    assert mistake in said
+    assert said.isprintable()
+
+
+def test_as_deep_as_a_manifest_may_be_is_not_too_deep() -> None:
+    assert refusal("[" * 64 + "]" * 64) != []
+    assert "levels deep" not in refusal("[" * 64 + "]" * 64)[0]
+
+
+def test_half_of_a_surrogate_pair_is_no_text() -> None:
+    """PyYAML's own reader, where there is no libyaml, lets it pass."""
+    reader = manifest.Reader(SOURCE)
+    target = KubernetesDaemonSet()
+    for node in (yaml.compose('metadata: {name: "\\ud800"}'), yaml.compose('metadata: {labels: {"\\udfff": a}}')):
+        assert node
+        reader.fill(target, node, "")
+    assert [str(one).isprintable() for one in reader.mistakes] == [True, True]
+    assert [one.path for one in reader.mistakes] == ["metadata.name", "metadata.labels"]
+
+
+def test_a_mapping_that_holds_itself_is_as_good_as_any() -> None:
+    assert refusal("&a\nspec: *a\n<<: *a\n") == [
+        f'{SOURCE}:2:1: spec: unknown field "spec"; it has {SPEC_FIELDS}',
+    ]
+
+
+def test_aliases_that_stand_for_billions_of_values_are_refused_at_once() -> None:
+    bomb = "\n".join(
+        [
+            "x0: &x0 {a: b}",
+            *(f"x{at}: &x{at} [{', '.join([f'*x{at - 1}'] * 10)}]" for at in range(1, 10)),
+            "spec: {tolerations: *x5}",
+        ]
+    )
+    assert "x0" in refusal(bomb)[0]
+    many = "\n".join(
+        [
+            f"metadata: {{labels: &labels {{{', '.join(f'a{at}: b' for at in range(1000))}}}}}",
+            "spec: {affinity: {pod_affinity: {required_during_scheduling_ignored_during_execution: &terms [",
+            ", ".join(["&term {label_selector: {match_labels: *labels}}"] + ["*term"] * 999),
+            "]}}}",
+        ]
+    )
+    (said,) = refusal(many)
+    assert "more than 100,000 values, by aliases perhaps" in said
+
+
+def test_merges_that_stand_for_billions_of_values_are_no_bomb() -> None:
+    text = indented(
+        "pod_labels: &m0 {a: b}\n"
+        + "".join(
+            f"{name}: &m{at} {{<<: [{', '.join([f'*m{at - 1}'] * 20)}]}}\n"
+            for at, name in enumerate(["pod_annotations", "service_account_annotations", "config_maps"], start=1)
+        )
+        + "node_selector: &self {<<: [*m3, *m3, *self, *self]}\n"
+    )
+    assert dict(read(text).manifest.spec.node_selector) == {"a": "b"}
+
+
+def test_a_thousand_mistakes_are_enough() -> None:
+    text = as_yaml(a_manifest({"spec.tolerations": [{f"a{at}": 1 for at in range(5_000)}] * 20}))
+    said = refusal(text)
+    assert len(said) == manifest.MAX_MISTAKES + 1
+    assert said[-1].endswith("1,000 mistakes so far; the rest was not read")
+
+
+def test_a_long_value_is_shown_in_part() -> None:
+    (said,) = refusal(indented(f"create_namespace: {'a' * 1000}"))
+    assert said.endswith(f'found "{"a" * 59}…"')
+
+
+def test_a_map_whose_keys_have_many_dots_is_not_taken_for_a_deep_one() -> None:
+    key = f"{'a.' * 120}a/b"
+    assert dict(message({"metadata.annotations": {key: "c"}}).metadata.annotations) == {key: "c"}
+
+
+def test_a_mistake_without_a_line_names_the_file_alone() -> None:
+    assert str(Mistake("", "nothing in it", Place(SOURCE))) == f"{SOURCE}: nothing in it"
+    assert str(Mistake("spec", "is required", Place(SOURCE, 2, 3))) == f"{SOURCE}:2:3: spec: is required"

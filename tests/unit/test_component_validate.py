@@ -1,0 +1,466 @@
+"""What a manifest may say: every rule with its field, its line and its words."""
+
+import functools
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import protovalidate
+import pytest
+
+from kubernetes_daemonset import manifest, rules, validate
+from kubernetes_daemonset.api.buf.validate import validate_pb2
+from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
+from kubernetes_daemonset.mistakes import Severity
+from kubernetes_daemonset.quantities import parsed
+from tests.component import (
+    DIGEST,
+    SOURCE,
+    Changes,
+    Json,
+    a_manifest,
+    a_mount,
+    a_port,
+    a_sidecar,
+    a_stack_input,
+    as_yaml,
+    full,
+    line_of,
+    loaded,
+    problems,
+    read,
+    warnings,
+)
+from tests.refusals import REFUSALS, STRICTER, TAKEN, Refusal
+
+# --- the original's own cases ---
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"spec.create_namespace": True},
+        {"spec.create_namespace": False},
+        {"spec.tolerations": [{"key": "node-role.kubernetes.io/master", "operator": "Exists", "effect": "NoSchedule"}]},
+        {"spec.tolerations": [{"key": "pool", "operator": "Equal", "value": "gpu", "effect": "NoExecute"}]},
+        {"spec.update_strategy": {"type": "RollingUpdate", "rolling_update": {"max_unavailable": "1"}}},
+        {"spec.update_strategy": {"type": "OnDelete"}},
+        {"spec.node_selector": {"kubernetes.io/os": "linux"}},
+        {"app.volume_mounts": [a_mount(name="varlog", host_path="/var/log", read_only=True)]},
+    ],
+    ids=[
+        "basic",
+        "a namespace is made",
+        "a namespace is there",
+        "Exists",
+        "Equal",
+        "RollingUpdate",
+        "OnDelete",
+        "a node selector",
+        "a volume mount",
+    ],
+)
+def test_what_the_original_takes_is_taken(changes: Changes) -> None:
+    assert problems(changes) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "says"),
+    [
+        ({"app.image.repo": ""}, "app.image", "Image repo is required"),
+        ({"app.image.tag": ""}, "app.image", "Image tag is required"),
+        ({"app.ports": [a_port(name="HTTP")]}, "app.ports[0].name", "lowercase"),
+        ({"app.ports": [a_port(name="-http")]}, "app.ports[0].name", "no hyphen at an end"),
+        ({"app.ports": [a_port(network_protocol="INVALID")]}, "app.ports[0].network_protocol", "TCP, UDP or SCTP"),
+        (
+            {"spec.tolerations": [{"key": "a", "operator": "Invalid"}]},
+            "spec.tolerations[0].operator",
+            "Exists or Equal",
+        ),
+        ({"spec.tolerations": [{"key": "a", "effect": "Invalid"}]}, "spec.tolerations[0].effect", "NoSchedule"),
+        ({"spec.update_strategy.type": "Invalid"}, "spec.update_strategy.type", "RollingUpdate or OnDelete"),
+    ],
+    ids=["repo", "tag", "capitals", "hyphen", "protocol", "operator", "effect", "strategy"],
+)
+def test_what_the_original_refuses_is_refused(changes: Changes, path: str, says: str) -> None:
+    (mistake,) = problems(changes)
+    assert mistake.path == full(path)
+    assert says in mistake.text
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=[case.what for case in REFUSALS])
+def test_a_mistake_is_said_once_with_its_field_its_line_and_what_would_be_right(case: Refusal) -> None:
+    text = as_yaml(a_manifest(case.changes))
+    (mistake,) = validate.errors(validate.validate(read(text)))
+    assert mistake.path == full(case.path)
+    assert case.says in mistake.text
+    assert mistake.place.source == SOURCE
+    assert mistake.place.line == line_of(text, mistake.path)
+
+
+def test_the_table_of_refusals_names_each_case_once() -> None:
+    names = [case.what for case in REFUSALS]
+    assert len(set(names)) == len(names)
+    assert STRICTER.keys() <= set(names)
+
+
+class Given(NamedTuple):
+    """A mistake in what comes with a manifest."""
+
+    what: str
+    fields: Json
+    path: str
+    says: str
+
+
+GKE: Final = {"cluster_endpoint": "https://192.0.2.1", "cluster_ca_data": "Cg==", "service_account_key_base64": "e30="}
+GIVEN: Final = [
+    Given("no provider", {"provider_config": {}}, "provider_config.provider", "is required"),
+    Given("no login", {"provider_config": {"provider": "gcp_gke"}}, "provider_config", "gcp_gke is required"),
+    Given(
+        "no kubeconfig",
+        {"provider_config": {"provider": "digital_ocean_doks"}},
+        "provider_config",
+        "digital_ocean_doks is required",
+    ),
+    Given(
+        "a provider that nothing is known of",
+        {"provider_config": {"provider": "aws_eks"}},
+        "provider_config",
+        "there is no way yet to log in to this provider from a stack input",
+    ),
+    *(
+        Given(
+            f"no {name}",
+            {"provider_config": {"provider": "gcp_gke", "gcp_gke": {key: GKE[key] for key in GKE if key != name}}},
+            f"provider_config.gcp_gke.{name}",
+            "is required",
+        )
+        for name in GKE
+    ),
+    Given(
+        "an empty kubeconfig",
+        {"provider_config": {"provider": "digital_ocean_doks", "digital_ocean_doks": {}}},
+        "provider_config.digital_ocean_doks.kube_config",
+        "is required",
+    ),
+    *(
+        Given(what, {"docker_config_json": text}, "docker_config_json", "is no Docker config.json; write")
+        for what, text in [
+            ("a login that is no JSON", "auths"),
+            ("a login that is a list", "[]"),
+            ("a login without logins", "{}"),
+            ("a login of a bomb", "[" * 100_000),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize("case", GIVEN, ids=[case.what for case in GIVEN])
+def test_a_mistake_in_what_comes_with_a_manifest_is_said_once_with_its_line(case: Given) -> None:
+    text = as_yaml(a_stack_input(**case.fields))
+    (mistake,) = validate.errors(validate.validate(read(text)))
+    assert mistake.path == case.path
+    assert case.says in mistake.text
+    assert mistake.place.line == line_of(text, case.path)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"docker_config_json": '{"auths": {"registry.example.com": {"auth": "dTpw"}}}'},
+        {"provider_config": {"provider": "gcp_gke", "gcp_gke": GKE}},
+        {"provider_config": {"provider": "digital_ocean_doks", "digital_ocean_doks": {"kube_config": "e30="}}},
+    ],
+    ids=["alone", "login", "GKE", "DOKS"],
+)
+def test_a_stack_input_that_is_complete_is_taken(fields: Json) -> None:
+    assert validate.errors(validate.validate(read(as_yaml(a_stack_input(**fields))))) == []
+
+
+def test_a_mistake_in_the_manifest_of_a_stack_input_has_the_manifests_own_path_and_the_files_line() -> None:
+    text = as_yaml(a_stack_input({"app.image.tag": ""}))
+    (mistake,) = validate.validate(read(text))
+    assert mistake.path == "spec.container.app.image"
+    assert mistake.place.line == line_of(text, "target.spec.container.app.image")
+
+
+# --- what is unusual and right ---
+
+
+@pytest.mark.parametrize("what", TAKEN)
+def test_what_is_unusual_and_works_is_taken(what: str) -> None:
+    assert problems(TAKEN[what]) == []
+
+
+# --- warnings ---
+
+
+class Warned(NamedTuple):
+    what: str
+    changes: Changes
+    path: str
+    says: str
+    instead: Changes | None = None
+    """What the warning advises, or what makes it needless; says nothing."""
+
+
+SURGE: Final = {"spec.update_strategy.rolling_update.max_surge": "10%"}
+LIMITED: Final = {"limits": {"memory": "64Mi"}}
+WARNED: Final = [
+    Warned(
+        "a port of the node while another pod has it",
+        {**SURGE, "app.ports": [a_port(host_port=9100)]},
+        "app.ports[0]",
+        "port 9100 of the node is the old pod's until it ends, so with max_surge no new pod can start beside it",
+        {"app.ports": [a_port(host_port=9100)]},
+    ),
+    Warned(
+        "a port of the node's network while another pod has it",
+        {**SURGE, "spec.host_network": True, "app.ports": [a_port()]},
+        "app.ports[0]",
+        "port 9100 of the node is the old pod's until it ends",
+        {**SURGE, "app.ports": [a_port()]},
+    ),
+    Warned(
+        "root that may not be root",
+        {"app.security_context": {"run_as_non_root": True, "run_as_user": 0}},
+        "app.security_context.run_as_user",
+        "is root, and run_as_non_root refuses root: the container will never start",
+        {"app.security_context": {"run_as_non_root": True, "run_as_user": 1000}},
+    ),
+    Warned(
+        "root that the pod does not allow",
+        {"app.security_context": {"run_as_user": 0}, "spec.pod_security_context": {"run_as_non_root": True}},
+        "app.security_context.run_as_user",
+        "run_as_non_root refuses root",
+        {
+            "app.security_context": {"run_as_user": 0, "run_as_non_root": False},
+            "spec.pod_security_context": {"run_as_non_root": True},
+        },
+    ),
+    Warned(
+        "a pod's root that the container does not allow",
+        {"app.security_context": {"run_as_non_root": True}, "spec.pod_security_context": {"run_as_user": 0}},
+        "spec.pod_security_context.run_as_user",
+        "run_as_non_root refuses root",
+        {
+            "app.security_context": {"run_as_non_root": True, "run_as_user": 1},
+            "spec.pod_security_context": {"run_as_user": 0},
+        },
+    ),
+    Warned(
+        "resources without a memory limit",
+        {"app.resources": {"requests": {"memory": "64Mi"}}},
+        "app.resources",
+        "no memory limit: one leak can take down every pod of a node",
+        {"app.resources": LIMITED},
+    ),
+    Warned(
+        "a sidecar without a memory limit",
+        {"spec.container.sidecars": [{"name": "helper", "image": "helper:1"}]},
+        "spec.container.sidecars[0].resources",
+        "no memory limit",
+        {"spec.container.sidecars": [a_sidecar()]},
+    ),
+    Warned(
+        "privileges that nothing needs",
+        {"app.security_context.privileged": True},
+        "app.security_context.privileged",
+        "nothing here touches the node; leave it out, or name the capabilities that are needed",
+        {"app.security_context.privileged": True, "spec.host_pid": True},
+    ),
+    Warned(
+        "privileges beside one of them",
+        {"app.security_context": {"privileged": True, "capabilities": {"add": ["NET_ADMIN"]}}, "spec.host_pid": True},
+        "app.security_context.capabilities.add",
+        "privileged includes every capability; leave one of the two out",
+        {"app.security_context": {"privileged": True}, "app.volume_mounts": [a_mount(host_path="/sys")]},
+    ),
+    Warned(
+        "the latest image",
+        {"app.image.tag": "latest"},
+        "app.image",
+        'agent:latest" is another image tomorrow, and nodes will differ; name a version or a digest',
+        {"app.image": {"repo": "registry.example.com/agent", "tag": "latest", "digest": DIGEST}},
+    ),
+    Warned(
+        "a sidecar of any version",
+        {"spec.container.sidecars": [a_sidecar(image="registry.example.com:5000/helper")]},
+        "spec.container.sidecars[0].image",
+        '"registry.example.com:5000/helper" is another image tomorrow',
+        {"spec.container.sidecars": [a_sidecar(image=f"registry.example.com:5000/helper@{DIGEST}")]},
+    ),
+    Warned(
+        "a probe of a port that is not there",
+        {"app.ports": [a_port()], "app.liveness_probe": {"http_get": {"port_name": "web"}}},
+        "app.liveness_probe.http_get.port_name",
+        'the container has no port "web" (it has metrics): the probe will always fail',
+        {"app.ports": [a_port()], "app.liveness_probe": {"http_get": {"port_name": "metrics"}}},
+    ),
+    Warned(
+        "a probe of a port where there is none",
+        {"app.startup_probe": {"tcp_socket": {"port_name": "web"}}},
+        "app.startup_probe.tcp_socket.port_name",
+        'the container has no port "web" (it has none): the probe will always fail',
+        {"app.startup_probe": {"tcp_socket": {"port_number": 80}}},
+    ),
+    Warned(
+        "names that will not resolve",
+        {"spec.host_network": True, "spec.dns_policy": "ClusterFirst"},
+        "spec.dns_policy",
+        "with host_network ClusterFirst means Default: Services will not resolve; write ClusterFirstWithHostNet",
+        {"spec.dns_policy": "ClusterFirst"},
+    ),
+]
+
+
+@pytest.mark.parametrize("case", WARNED, ids=[case.what for case in WARNED])
+def test_what_will_hurt_is_warned_of_and_what_is_advised_is_not(case: Warned) -> None:
+    text = as_yaml(a_manifest(case.changes))
+    (warning,) = warnings(case.changes)
+    assert warning.path == full(case.path)
+    assert case.says in warning.text
+    assert warning.severity is Severity.WARNING
+    assert warning.place.line == line_of(text, warning.path)
+    assert case.instead is not None
+    assert warnings(case.instead) == []
+
+
+def test_the_smallest_manifest_has_nothing_to_be_warned_of() -> None:
+    assert warnings() == []
+
+
+# --- all of them ---
+
+
+@functools.cache
+def refused_inputs() -> list[KubernetesDaemonSetStackInput]:
+    return [loaded(case.changes).input for case in REFUSALS]
+
+
+def rule_ids(message: Any, seen: set[str]) -> Iterator[str]:  # noqa: ANN401  a descriptor, with options that have no types
+    """The ids of all rules that the .proto files have for a message and what it holds."""
+    if message.full_name in seen:
+        return
+    seen.add(message.full_name)
+    yield from (one.id for one in message.GetOptions().Extensions[validate_pb2.message].cel)
+    for field in message.fields:
+        options = field.GetOptions().Extensions[validate_pb2.field]
+        for place in (options, options.repeated.items, options.map.keys):
+            yield from (one.id for one in place.cel)
+        if field.message_type:
+            yield from rule_ids(field.message_type, seen)
+
+
+def test_every_rule_of_the_proto_files_is_broken_by_a_case() -> None:
+    validator = protovalidate.Validator()
+    no_kind = read(as_yaml(a_manifest({"kind": None}))).input
+    inputs = [no_kind, *refused_inputs(), *(read(as_yaml(a_stack_input(**case.fields))).input for case in GIVEN)]
+    broken = {one.proto.rule_id for given in inputs for one in validator.collect_violations(given)}
+    assert set(rule_ids(KubernetesDaemonSetStackInput.DESCRIPTOR, set())) - broken == set()
+
+
+@pytest.mark.parametrize("rule", rules.ERRORS, ids=lambda rule: rule.__name__.strip("_"))
+def test_every_other_rule_is_broken_by_a_case(rule: Any) -> None:  # noqa: ANN401  as the list has them
+    assert any(list(rule(given.target)) for given in refused_inputs())
+
+
+@pytest.mark.parametrize("rule", rules.WARNINGS, ids=lambda rule: rule.__name__.strip("_"))
+def test_every_warning_is_given_by_a_case(rule: Any) -> None:  # noqa: ANN401  as the list has them
+    assert any(list(rule(loaded(case.changes).manifest)) for case in WARNED)
+
+
+def test_all_mistakes_are_found_in_one_run_in_the_order_of_the_lines() -> None:
+    changes = {
+        "metadata.name": "Bad_Name",
+        "app.image.tag": "",
+        "app.ports": [a_port(container_port=99999), a_port(name="a" * 21)],
+        "app.volume_mounts": [a_mount(mount_path="relative")],
+        "spec.tolerations": [{"key": "a", "operator": "Exists", "value": "b"}],
+        "spec.update_strategy.rolling_update": {"max_unavailable": "ten"},
+        "app.resources": {"limits": {"cpu": "lots"}},
+    }
+    found = validate.validate(loaded(changes))
+    assert [one.path for one in validate.errors(found)] == [
+        "metadata.name",
+        "spec.container.app.image",
+        "spec.container.app.ports[0].container_port",
+        "spec.container.app.ports[1].name",
+        "spec.container.app.volume_mounts[0].mount_path",
+        "spec.container.app.resources.limits.cpu",
+        "spec.tolerations[0]",
+        "spec.update_strategy.rolling_update.max_unavailable",
+    ]
+    lines = [one.place.line for one in found]
+    assert lines == sorted(lines)
+    assert all(lines)
+
+
+def test_a_mistake_is_found_where_it_was_written_whatever_the_dialect() -> None:
+    text = as_yaml(
+        a_manifest(
+            {
+                "app.volume_mounts": [
+                    {"name": "log", "mountPath": "/log", "host_path": "log", "host_path_type": "Folder"}
+                ],
+                "app.env": {"variables": [{"name": "A=", "value": "b"}]},
+            }
+        )
+    )
+    lines = text.splitlines()
+    found = {one.path: lines[one.place.line - 1].strip() for one in validate.validate(read(text))}
+    assert found == {
+        "spec.container.app.volume_mounts[0].host_path.path": "host_path: log",
+        "spec.container.app.volume_mounts[0].host_path.type": "host_path_type: Folder",
+        'spec.container.app.env.variables["A="]': "- name: A=",
+    }
+
+
+def test_mistakes_of_the_second_document_have_its_lines() -> None:
+    text = as_yaml(a_manifest(), a_manifest({"app.image.tag": ""}))
+    first, second = manifest.load(text.encode(), SOURCE)
+    assert validate.validate(first) == []
+    (mistake,) = validate.validate(second)
+    assert text.splitlines()[mistake.place.line - 1].strip() == "image:"
+    assert mistake.place.line > len(as_yaml(a_manifest()).splitlines())
+
+
+def test_a_value_that_would_break_a_line_or_a_terminal_is_shown_in_escapes() -> None:
+    (mistake,) = problems({"metadata.name": "a\nb\x1b[31m"})
+    assert str(mistake).startswith(f'{SOURCE}:4:3: metadata.name: "a\\nb\\x1b[31m" cannot name')
+    assert str(mistake).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("smaller", "larger"),
+    [
+        ("50m", "1"),
+        ("999M", "1Gi"),
+        ("1Ki", "1.1k"),
+        ("1e3", "1Ki"),
+        ("1E", "1Ei"),
+        ("0.5", "501m"),
+        ("100n", "1u"),
+        ("-1", "0"),
+        (".5", "5."),
+        ("1E2", "1k"),
+        ("1e-3", "2m"),
+    ],
+)
+def test_amounts_are_compared_as_kubernetes_compares_them(smaller: str, larger: str) -> None:
+    less, more = parsed(smaller), parsed(larger)
+    assert less is not None
+    assert more is not None
+    assert less < more
+
+
+@pytest.mark.parametrize(
+    "text", ["", "lots", "1 Gi", "1gi", "1GiB", "0x10", "1e", "--1", ".", "1,5", "٣", "1e999", "1\n"]
+)
+def test_what_is_no_amount_is_none(text: str) -> None:
+    assert parsed(text) is None
