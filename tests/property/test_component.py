@@ -10,13 +10,12 @@ from typing import Any, Final
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
-from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kubernetes_validate import utils
 
 from kubernetes_daemonset import manifest, resources, validate
+from kubernetes_daemonset.dump import manifest_yaml, plain, to_yaml
 from kubernetes_daemonset.manifest import Loaded
 from kubernetes_daemonset.mistakes import ManifestError
 from tests.component import SOURCE, Json, a_manifest, as_yaml, objects_of, read
@@ -26,7 +25,7 @@ from tests.manifests import Draw, manifests, spellings, stack_inputs, texts
 FAST: Final = settings(deadline=None, max_examples=300)
 RICH: Final = settings(
     deadline=None,
-    max_examples=100,
+    max_examples=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],  # a manifest is a large thing to draw
 )
 NEWEST: Final = kubernetes_validate.latest_version()
@@ -269,35 +268,9 @@ def test_what_is_rendered_belongs_together(tree: Json) -> None:
     assert (("Secret", own) in made) == (own in used)
 
 
-def said(message: Message) -> Iterator[FieldDescriptor]:
-    """Every field that is set, and every one in it."""
-    for field, value in message.ListFields():
-        yield field
-        if field.message_type and field.message_type.GetOptions().map_entry:
-            inner = [value[key] for key in value] if field.message_type.fields_by_name["value"].message_type else []
-        else:
-            inner = [] if not field.message_type else list(value) if field.is_repeated else [value]
-        for one in inner:
-            yield from said(one)
-
-
-UNSAID: Final = {
-    "container_name",  # of a variable's resource: the app's own name, which others may not be
-    "namespace",  # of a Secret: the pod's own
-    "status",
-    "value_from",  # refused, as nothing is known of other resources
-}
-
-
-def test_the_manifests_that_are_drawn_use_every_field() -> None:
-    found: dict[str, FieldDescriptor] = {}
-
-    @settings(RICH, max_examples=200, derandomize=True, database=None)
-    @given(manifests())
-    def look(tree: Json) -> None:
-        found.update({field.full_name: field for field in said(read(as_yaml(tree)).manifest)})
-
-    look()
-    messages = {field.containing_type for field in found.values()}
-    unsaid = {field.name for one in messages for field in one.fields if field.full_name not in found}
-    assert unsaid == UNSAID
+@RICH
+@given(stack_inputs())
+def test_what_is_dumped_reads_as_the_same_message(tree: Json) -> None:
+    once = read(as_yaml(tree)).input
+    assert read(to_yaml(plain(once))).input == once
+    assert read(manifest_yaml(once.target)).manifest == once.target
