@@ -154,7 +154,9 @@ def test_the_first_examples_run_as_they_were_written(tool: Tool, text: str) -> N
 
     assert deployed.code == 0, deployed.err
     pods = _pods(tool, namespace)
-    assert len(pods) == len(tool.plane.nodes)
+    live = tool.live("daemonset", manifest["metadata"]["name"], namespace)
+    assert live
+    assert len(pods) == live["status"]["desiredNumberScheduled"] >= 2  # other tests' nodes may be gated
     assert all(pod.status and pod.status.phase == "Running" for pod in pods)
     tool.does("delete", "-f", file)
     tool.plane.kubectl("delete", "namespace", namespace)
