@@ -1,6 +1,7 @@
 """What a pod on a real node sees, and what each fault takes away from it, and from it alone."""
 
 import datetime as dt
+import functools
 import socket
 from collections.abc import Callable
 
@@ -191,7 +192,8 @@ def test_pods_of_two_planes_do_not_meet(plane: lab.Plane, first: Probed, fresh_p
     address = wait_running(other, pod).podIP
     assert address
     for host, port in ((address, 8080), (node.address, 10250)):
-        assert answers(host, port)
+        # Running is said of a container before its program listens.
+        waiting.until(f"{host}:{port} answers", functools.partial(answers, host, port), 20)
         assert not can(plane, first.prober, "tcp", f"{host}:{port}")
 
 
