@@ -17,6 +17,7 @@ them all. The program is bin/kube-node-ready-controller, if `make build-controll
 Workers need an image that the nodes can pull, and a ServiceAccount with its rights:
 
   export KUBE_NODE_READY_WORKER_IMAGE_REPOSITORY=registry.example/team/kube-node-ready
+  export KUBE_NODE_READY_WORKER_IMAGE_TAG=0.1.0
   helm template kube-node-ready deploy/helm/kube-node-ready --namespace=kube-system \
     --show-only=templates/worker/serviceaccount.yaml --show-only=templates/worker/rbac.yaml | kubectl apply -f -
 

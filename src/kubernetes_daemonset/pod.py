@@ -17,6 +17,7 @@ from kubernetes_daemonset.api.shared.container_pb2 import (
     ContainerResources,
     CpuMemory,
     EnvFrom,
+    KubernetesSecretKeyRef,
     Lifecycle,
     LifecycleHandler,
     SecurityContext,
@@ -236,11 +237,7 @@ def _environment(manifest: KubernetesDaemonSet) -> list[Json]:
         value = env.secrets[name]
         key = {"name": names.env_secret(manifest), "key": name}
         if value.HasField("secret_ref"):
-            key = {
-                "name": value.secret_ref.name,
-                "key": value.secret_ref.key,
-                **_optional(value.secret_ref, "optional"),
-            }
+            key = _secret_key(value.secret_ref)
         found[name] = {"name": name, "valueFrom": {"secretKeyRef": key}}
     return in_order_of_use(found)
 
@@ -269,25 +266,24 @@ def _value(name: str, value: KubernetesDaemonSetEnvValue) -> Json:
     if value.HasField("resource_field_ref"):
         return {"name": name, "valueFrom": {"resourceFieldRef": _plain(value.resource_field_ref)}}
     if value.HasField("secret_ref"):
-        reference = {
-            "name": value.secret_ref.name,
-            "key": value.secret_ref.key,
-            **_optional(value.secret_ref, "optional"),
-        }
-        return {"name": name, "valueFrom": {"secretKeyRef": reference}}
+        return {"name": name, "valueFrom": {"secretKeyRef": _secret_key(value.secret_ref)}}
     return {"name": name, "value": value.value}
 
 
 def _variable(one: ContainerEnvVar) -> Json:
     if one.HasField("secret_ref"):
-        reference = {"name": one.secret_ref.name, "key": one.secret_ref.key, **_optional(one.secret_ref, "optional")}
-        return {"name": one.name, "valueFrom": {"secretKeyRef": reference}}
+        return {"name": one.name, "valueFrom": {"secretKeyRef": _secret_key(one.secret_ref)}}
     if one.HasField("field_ref"):
         return {"name": one.name, "valueFrom": _field(one.field_ref.field_path, one.field_ref.api_version)}
     for field, key in (("config_map_key_ref", "configMapKeyRef"), ("resource_field_ref", "resourceFieldRef")):
         if one.HasField(field):
             return {"name": one.name, "valueFrom": {key: _plain(getattr(one, field))}}
     return {"name": one.name, "value": one.value}
+
+
+def _secret_key(this: KubernetesSecretKeyRef) -> Json:
+    """Without the namespace: it is always the pod's own."""
+    return {"name": this.name, "key": this.key, **_optional(this, "optional")}
 
 
 def _field(path: str, version: str = "") -> Json:

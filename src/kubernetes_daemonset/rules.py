@@ -438,16 +438,19 @@ def _tolerations_name_taints(manifest: KubernetesDaemonSet) -> Iterator[Finding]
 
 def _objects_have_names(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     spec = manifest.spec
-    for path, name in [
+    given = [
+        *((f"spec.image_pull_secrets[{at}]", name) for at, name in enumerate(spec.image_pull_secrets)),
+        *((entry("spec.config_maps", name), name) for name in sorted(spec.config_maps)),
+    ]
+    optional = [
         ("spec.priority_class_name", spec.priority_class_name),
         ("spec.runtime_class_name", spec.runtime_class_name),
         ("spec.container.app.image.pull_secret_name", spec.container.app.image.pull_secret_name),
-        *((f"spec.image_pull_secrets[{at}]", name or "-") for at, name in enumerate(spec.image_pull_secrets)),
-        *((entry("spec.config_maps", name), name or "-") for name in sorted(spec.config_maps)),
         *((f"{path}.{kind}", name) for path, kind, name in _mounted_names(manifest)),
         *((f"{path}.name", name) for path, name in _referred_names(manifest)),
-    ]:
-        if name and not _OBJECT_NAME.fullmatch(name):
+    ]
+    for path, name in [*given, *((path, name) for path, name in optional if name)]:
+        if not _OBJECT_NAME.fullmatch(name):
             yield Finding(path, f'"{name}" cannot name an object; {_WRITE_AN_OBJECT_NAME}')
 
 

@@ -10,62 +10,9 @@ import lab
 from lab import images
 from tests.component_tool import Json, Tool
 from tests.e2e.conftest import Probed
+from tests.manifest_texts import FLUENTD, NODE_EXPORTER
 
 NAMESPACE = "agents"
-
-# From the documents that the component was born with, letter for letter.
-FLUENTD = """\
-apiVersion: kubernetes.project-planton.org/v1
-kind: KubernetesDaemonSet
-metadata:
-  name: fluentd-logger
-spec:
-  namespace:
-    value: logging
-  create_namespace: true
-  container:
-    app:
-      image:
-        repo: fluent/fluentd-kubernetes-daemonset
-        tag: v1.16-debian-elasticsearch8
-      volume_mounts:
-        - name: varlog
-          mount_path: /var/log
-          host_path: /var/log
-          read_only: true
-  tolerations:
-    - key: node-role.kubernetes.io/master
-      operator: Exists
-      effect: NoSchedule
-"""
-NODE_EXPORTER = """\
-apiVersion: kubernetes.project-planton.org/v1
-kind: KubernetesDaemonSet
-metadata:
-  name: node-exporter
-spec:
-  namespace:
-    value: monitoring
-  container:
-    app:
-      image:
-        repo: prom/node-exporter
-        tag: v1.7.0
-      args:
-        - --path.procfs=/host/proc
-        - --path.sysfs=/host/sys
-      volume_mounts:
-        - name: proc
-          mount_path: /host/proc
-          host_path: /proc
-          read_only: true
-      ports:
-        - name: metrics
-          container_port: 9100
-          network_protocol: TCP
-  tolerations:
-    - operator: Exists
-"""
 
 
 @pytest.fixture
