@@ -21,7 +21,7 @@ setup: $(INSTALLED) ## install everything: Python packages, Debian packages (as 
 run: setup ## bring up an embedded cluster with two real nodes (simulated ones without root)
 	@$(PYTHON) -m lab up
 
-stop: $(INSTALLED) ## take the embedded cluster away again
+stop: $(INSTALLED) ## take the embedded cluster away again; all checkouts of a user share it
 	@$(PYTHON) -m lab down
 
 test: lint types unit property cluster e2e ## everything that CI runs
@@ -63,7 +63,7 @@ karpenter: setup ## tests with the real Karpenter, which is built first: 4 minut
 	$(PYTHON) -m lab build --karpenter
 	$(PYTEST) -s tests/karpenter
 
-old-kubernetes: setup ## the chart on Kubernetes 1.31, which is built first: 6 minutes, once; not part of `make test`
+old-kubernetes: setup ## the chart on Kubernetes 1.31, which is built first: 9 minutes, once; not part of `make test`
 	$(PYTHON) -m lab build --kubernetes 1.31.4
 	$(PYTEST) tests/old_kubernetes
 
@@ -99,8 +99,8 @@ chart: setup ## lint the chart and run its tests
 pins: $(INSTALLED) ## pin the Python packages anew, with hashes
 	@scripts/pin-python-packages
 
-clean: ## delete what this checkout made, clusters included; the built programs stay in the user's cache
-	@if [ -e $(INSTALLED) ]; then $(PYTHON) -m lab clean --all; fi
+clean: ## delete what this checkout made, and the cluster of `make run`; the built programs stay in the user's cache
+	@if [ -e $(INSTALLED) ]; then $(PYTHON) -m lab down && $(PYTHON) -m lab clean; fi
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist bin
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 

@@ -99,6 +99,10 @@ def _parser() -> argparse.ArgumentParser:
     heal.add_argument("node")
     heal.set_defaults(run=_heal)
 
+    image = verbs.add_parser("import", help="make an image known to every real node of the cluster")
+    image.add_argument("archive", type=Path, help="an OCI archive, such as `make image` writes into dist/")
+    image.set_defaults(run=_import)
+
     builder = verbs.add_parser("build", help="build the programs, if they are not built yet")
     builder.add_argument("--kubernetes", default=build.KUBERNETES_VERSION, metavar="VERSION", help="%(default)s")
     builder.add_argument("--karpenter", action="store_true", help="Karpenter with its KWOK provider, too")
@@ -152,7 +156,7 @@ def _state(run: runs.Run) -> str:
         return "in use by a program" if run.in_use else "left behind (see clean)"
     if not any(remains.processes(run.folder)):
         return "dead (see down)"
-    nodes = sum(1 for folder in (run.folder / "nodes").glob("*") if folder.is_dir())
+    nodes = len(_real_nodes(run))
     return f"up, {nodes} real node{'' if nodes == 1 else 's'}"
 
 
@@ -188,6 +192,18 @@ def _heal(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _import(arguments: argparse.Namespace) -> int:
+    if not arguments.archive.is_file():
+        raise LabError(f"there is no file {str(arguments.archive)!r}; `make image` writes one into dist/")
+    names = _real_nodes(_cluster(arguments))
+    if not names:
+        raise LabError(f"cluster {arguments.name!r} has no real node; simulated ones run no images")
+    for name in names:
+        say(f"{name}: importing {arguments.archive.name}")
+        Faults(node.folder_of(_cluster(arguments), name)).import_image(arguments.archive)
+    return 0
+
+
 def _build(arguments: argparse.Namespace) -> int:
     build.programs(arguments.kubernetes)
     if arguments.karpenter:
@@ -204,11 +220,15 @@ def _cluster(arguments: argparse.Namespace) -> runs.Run:
 
 
 def _faults(arguments: argparse.Namespace) -> Faults:
-    folder = node.folder_of(_cluster(arguments), arguments.node)
-    known = sorted(path.name for path in node.folder_of(_cluster(arguments), "").glob("*"))
+    run = _cluster(arguments)
+    known = _real_nodes(run)
     if arguments.node not in known:
         raise LabError(f"there is no real node {arguments.node!r}; there are: {', '.join(known) or 'none'}")
-    return Faults(folder)
+    return Faults(node.folder_of(run, arguments.node))
+
+
+def _real_nodes(run: runs.Run) -> list[str]:
+    return sorted(path.name for path in node.folder_of(run, "").glob("*") if path.is_dir())
 
 
 def _program(run: runs.Run, program: str) -> Path:

@@ -12,6 +12,7 @@ own network are spared, as the kubelet is.)
 
 import contextlib
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class Faults:
-    """What can be broken on one running node, whoever started it."""
+    """What can be done to one running node, whoever started it; most of it is to break it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -111,6 +112,15 @@ class Faults:
         # In the node's pid namespace too, and marked as the run's, so that nothing outlives the node.
         enter = ["nsenter", f"--target={self.facts.pid}", *NAMESPACES, "--"]
         return network.run_tool(*enter, *command, marks={remains.MARK: str(self._run_folder)})
+
+    def import_image(self, archive: Path) -> None:
+        """Make an image from an OCI archive known to the node."""
+        copy = self.folder / "image.tar"
+        shutil.copyfile(archive, copy)
+        try:
+            self.run("ctr", "--namespace", "k8s.io", "images", "import", "/mnt/node/image.tar")
+        finally:
+            copy.unlink()
 
     def _drop(self, name: str, *matches: tuple[str, ...], table: str = "raw") -> Fault:
         for chain, *match in matches:

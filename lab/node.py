@@ -111,12 +111,6 @@ class Node(Faults):
         self._await("it reports its reboot", lambda: self._boot_id() != boot)
         self.wait_ready()
 
-    def import_image(self, archive: Path) -> None:
-        """Make an image from an OCI archive known to the node."""
-        shutil.copyfile(archive, self.folder / "image.tar")
-        self.run("ctr", "--namespace", "k8s.io", "images", "import", "/mnt/node/image.tar")
-        (self.folder / "image.tar").unlink()
-
     def check(self) -> None:
         for process in self.processes.values():
             process.check()

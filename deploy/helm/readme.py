@@ -60,7 +60,7 @@ takes the other mode away; labels and taints of nodes stay, and mean the same in
 First take the gate out of NodePools and node groups, or new nodes wait for ever. Then:
 
     helm uninstall kube-node-ready --namespace kube-system
-    kubectl taint nodes --selector='!node-ready/verified' node-ready/unverified:NoSchedule-
+    kubectl taint nodes --all node-ready/unverified:NoSchedule-
 
 The second command frees nodes that are still gated; of nodes without the taint it says `not found`, which is fine. What
 the controller made itself stays: the worker pods of nodes that had not passed, its Lease, and with `deleteFailedNodes`

@@ -1,11 +1,14 @@
 """The command line on real nodes: what `make run` gives a newcomer, from up to down."""
 
+from pathlib import Path
+
 import pytest
 
-from lab import images
+from lab import build, images
 from tests.shell import kept_cluster, kept_folder, run_lab, traces
 
 NODE = "node-1"
+OTHER = "lab.local/other:1"
 
 
 def in_a_pod(*words: str) -> bool:
@@ -13,7 +16,7 @@ def in_a_pod(*words: str) -> bool:
 
 
 @pytest.mark.usefixtures("as_root")
-def test_a_cluster_is_brought_up_broken_healed_and_taken_down() -> None:
+def test_a_cluster_is_brought_up_broken_healed_and_taken_down(tmp_path: Path) -> None:
     """By commands alone, each in a process of its own."""
     with kept_cluster("--nodes", "1") as up:
         assert up.returncode == 0, up.stderr
@@ -25,6 +28,14 @@ def test_a_cluster_is_brought_up_broken_healed_and_taken_down() -> None:
         assert not in_a_pod("dns", "example.com")
         assert run_lab("heal", NODE).returncode == 0
         assert in_a_pod("dns", "example.com")
+        toolbox = {"/toolbox": build.programs().path("toolbox")}
+        archive = images.write(tmp_path / "other.tar", OTHER, toolbox, ["/toolbox", "pause"])
+        image = run_lab("import", str(archive))
+        assert (image.returncode, image.stderr) == (0, f"lab: {NODE}: importing other.tar\n")
+        run_lab("kubectl", "run", "imported", f"--image={OTHER}", "--image-pull-policy=Never")
+        assert run_lab("kubectl", "wait", "--for=condition=Ready", "pod/imported", "--timeout=30s").returncode == 0
+        missing = run_lab("import", "missing.tar")
+        assert (missing.returncode, "there is no file 'missing.tar'" in missing.stderr) == (1, True)
         unknown = run_lab("break", "node-7", "dns")
         assert (unknown.returncode, unknown.stderr) == (1, "lab: there is no real node 'node-7'; there are: node-1\n")
     assert not traces(folder)

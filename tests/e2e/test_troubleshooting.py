@@ -297,10 +297,13 @@ def test_what_is_uninstalled_leaves_nothing_but_notes_on_nodes(cluster: Cluster)
     assert "uninstalled" in cluster.run(uninstall)
     cluster.until("the controller is gone", lambda: all(_is_worker(pod) for pod in _ours(cluster)))
     assert "kube-node-ready-controller" in cluster.plane.kubectl("get", "leases", f"--namespace={SYSTEM}")
+    # A gate that came back to a node with the label is a gate.
+    cluster.plane.kubectl("taint", "node", SOUND, f"{GATE.key}=true:NoSchedule")
     for command in others:
         cluster.run(command)
     assert not _ours(cluster)
     assert not cluster.gated(BROKEN)
+    assert not cluster.gated(SOUND)
     kinds = "leases,configmaps,serviceaccounts,roles,rolebindings,services"
     left = cluster.plane.kubectl("get", kinds, "--all-namespaces", "--output=name")
     left += cluster.plane.kubectl("get", "clusterroles,clusterrolebindings", "--output=name")

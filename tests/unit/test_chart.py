@@ -863,7 +863,7 @@ def test_more_tolerations_are_added(mode: str) -> None:
 
 def test_several_replicas_keep_apart_and_survive_a_drain() -> None:
     one, two = render(), render(nested("controller.replicas", 2))
-    assert "affinity" not in one.pod["spec"]
+    assert "podAntiAffinity" not in one.pod["spec"]["affinity"]
     assert "topologySpreadConstraints" not in one.pod["spec"]
     labels = two.workload["spec"]["selector"]["matchLabels"]
     (apart,) = two.pod["spec"]["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
@@ -873,6 +873,21 @@ def test_several_replicas_keep_apart_and_survive_a_drain() -> None:
     assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
     budget = two.one("PodDisruptionBudget")["spec"]
     assert (budget["maxUnavailable"], budget["selector"]["matchLabels"]) == (1, labels)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_controller_prefers_verified_nodes_and_needs_none(replicas: int) -> None:
+    """From a broken node it could not verify the others."""
+    config = {"nodeManagement": {"verifiedLabel": {"key": "a/label"}}}
+    node = render({"controller": {"replicas": replicas, "config": config}}).pod["spec"]["affinity"]["nodeAffinity"]
+    assert node.keys() == {"preferredDuringSchedulingIgnoredDuringExecution"}
+    (preferred,) = node["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert preferred["preference"] == {"matchExpressions": [{"key": "a/label", "operator": "Exists"}]}
+
+
+def test_an_affinity_of_ones_own_takes_the_place_of_ours() -> None:
+    own: dict[str, Any] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    assert render(nested("controller.affinity", own)).pod["spec"]["affinity"] == own
 
 
 @pytest.mark.parametrize(
@@ -1420,14 +1435,14 @@ def test_the_notes_tell_how_to_begin_what_to_watch_and_how_to_end() -> None:
     assert "node-ready/unverified=true:NoSchedule" in said
     assert "startupTaints of the NodePool (not taints)" in said
     assert "kubectl get nodes -L node-ready/verified" in said
-    assert "kubectl taint nodes --selector='!node-ready/verified' node-ready/unverified:NoSchedule-" in said
+    assert "kubectl taint nodes --all node-ready/unverified:NoSchedule-" in said
     assert "REMOVED" not in said
     assert "<" not in said
 
 
 def test_the_notes_know_the_gates_there_are() -> None:
     said = chart.notes({"config": {"taintKey": "a/gate", "verifiedLabel": "a/label"}, **ONCE})
-    assert "kubectl taint nodes --selector='!a/label' a/gate:NoSchedule-" in said
+    assert "kubectl taint nodes --all a/gate:NoSchedule-" in said
     assert "There is no gate" in chart.notes(of_config("nodeManagement.taints", []))
     said = chart.notes(of_config("nodeManagement.taints", [{"key": "a/b", "effect": "NoExecute"}]))
     assert "       a/b:NoExecute\n" in said
@@ -1498,7 +1513,7 @@ def test_the_values_say_what_is_to_be_said_elsewhere() -> None:
 
 
 def test_the_readme_names_the_command_that_frees_nodes() -> None:
-    command = "kubectl taint nodes --selector='!node-ready/verified' node-ready/unverified:NoSchedule-"
+    command = "kubectl taint nodes --all node-ready/unverified:NoSchedule-"
     assert command in (CHART / "README.md").read_text()
 
 
