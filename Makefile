@@ -18,8 +18,8 @@ setup: $(INSTALLED) ## install everything: Python packages, Debian packages (as 
 	@scripts/system-packages
 	@$(PYTHON) -m lab build
 
-run: setup ## bring up an embedded cluster with two real nodes (simulated ones without root)
-	@$(PYTHON) -m lab up
+run: setup ## see it work: an embedded cluster, three gated nodes, one of them broken (simulated without root)
+	@$(PYTHON) -m demo
 
 stop: $(INSTALLED) ## take the embedded cluster away again; all checkouts of a user share it
 	@$(PYTHON) -m lab down

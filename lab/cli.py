@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import NoReturn
 
 import httpx2
+from lightkube import Client, KubeConfig
 from lightkube.core.exceptions import ApiError
 
-from lab import build, invocation, network, node, remains, runs
+from lab import build, fake, fake_stages, invocation, network, node, remains, runs
 from lab.errors import LabError
 from lab.faults import Faults
 from lab.plane import ADMIN_KUBECONFIG, plane
 from lab.progress import say
 from lab.taints import Taint
 
-_DEFAULT_NAME = "default"
 _KUBECTL = "kubectl"
 _FAULTS = {
     "dns": Faults.break_dns,
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="examples:\n" + "\n".join(f"  {invocation.lab(words):<50} {why}" for words, why in _EXAMPLES.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--name", default=_DEFAULT_NAME, help="which cluster, if there are several (%(default)s)")
+    parser.add_argument("--name", default=runs.DEFAULT_NAME, help="which cluster, if there are several (%(default)s)")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
 
     up = verbs.add_parser("up", help="start a cluster that stays")
@@ -95,7 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     fault.add_argument("fault", choices=_FAULTS)
     fault.set_defaults(run=_break)
 
-    heal = verbs.add_parser("heal", help="end all faults of a node")
+    heal = verbs.add_parser(
+        "heal", help="end all faults of a node; of a simulated one, let pods on it and its like pass"
+    )
     heal.add_argument("node")
     heal.set_defaults(run=_heal)
 
@@ -175,7 +177,7 @@ def _kubectl(arguments: argparse.Namespace, *words: str) -> NoReturn:
 
 def _shell(arguments: argparse.Namespace) -> NoReturn:
     shell, environment = os.environ.get("SHELL", "/bin/sh"), _environment(_cluster(arguments))
-    say("KUBECONFIG is set, kubectl and helm are in PATH; leave with `exit`")
+    say("KUBECONFIG is set; kubectl, helm and this project's programs are in PATH; leave with `exit`")
     os.execve(shell, [shell], environment)  # noqa: S606  the person's own shell
 
 
@@ -187,7 +189,11 @@ def _break(arguments: argparse.Namespace) -> int:
 
 
 def _heal(arguments: argparse.Namespace) -> int:
-    _faults(arguments).heal()
+    run = _cluster(arguments)
+    if arguments.node not in _real_nodes(run) and (group := fake.group_of(_client(run), arguments.node)):
+        group.decide(fake_stages.PASSES)
+    else:
+        _faults(arguments).heal()
     say(f"{arguments.node} is whole again")
     return 0
 
@@ -231,13 +237,18 @@ def _real_nodes(run: runs.Run) -> list[str]:
     return sorted(path.name for path in node.folder_of(run, "").glob("*") if path.is_dir())
 
 
+def _client(run: runs.Run) -> Client:
+    return Client(KubeConfig.from_file(run.folder / ADMIN_KUBECONFIG), trust_env=False)
+
+
 def _program(run: runs.Run, program: str) -> Path:
     folders = json.loads((run.folder / "programs.json").read_text())
     return build.Programs(tuple(map(Path, folders))).path(program)
 
 
 def _environment(run: runs.Run) -> dict[str, str]:
-    path = [str(_program(run, _KUBECTL).parent), str(_program(run, "helm").parent), os.environ.get("PATH", os.defpath)]
+    ours = [_program(run, _KUBECTL).parent, _program(run, "helm").parent, Path(sys.executable).parent]
+    path = [*map(str, ours), os.environ.get("PATH", os.defpath)]
     direct = [network.of(run).api_address, os.environ.get("NO_PROXY", "")]
     return {
         **os.environ,
@@ -249,7 +260,7 @@ def _environment(run: runs.Run) -> dict[str, str]:
 
 def _hint(arguments: argparse.Namespace, words: str) -> str:
     """A command to copy, for the cluster we speak of."""
-    name = "" if arguments.name == _DEFAULT_NAME else f"--name {arguments.name} "
+    name = "" if arguments.name == runs.DEFAULT_NAME else f"--name {arguments.name} "
     return invocation.lab(f"{name}{words}")
 
 

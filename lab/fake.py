@@ -49,6 +49,16 @@ class FakeNodes:
             self._client.delete(Stage, stage["metadata"]["name"])
 
 
+def group_of(client: Client, node: str) -> FakeNodes | None:
+    """The group that a simulated node shares its verdict with; None if there is no simulated node of that name."""
+    simulated = {fake_stages.ANNOTATION: fake_stages.ANNOTATED}.items()
+    for found in client.list(NodeObject, fields={"metadata.name": node}):
+        assert found.metadata
+        if simulated <= (found.metadata.annotations or {}).items():
+            return FakeNodes((node,), node.rpartition("-")[0], client)
+    return None
+
+
 class Simulation:
     """The two KWOK processes of a plane."""
 

@@ -189,8 +189,8 @@ class Plane:
     def import_image(self, archive: Path) -> None:
         """Make an image known to every node, also to those that are yet to come; so the archive has to stay."""
         self._imported.append(archive)
-        for node in self.nodes.values():
-            node.import_image(archive)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda node: node.import_image(archive), self.nodes.values()))
 
     def fake_nodes(
         self,

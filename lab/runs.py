@@ -23,6 +23,8 @@ from lab import disk, invocation, remains
 from lab.errors import LabError
 
 SLOTS = 32
+DEFAULT_NAME = "default"
+"""Of a cluster that is kept, unless it is given another one."""
 _NEEDED_MEBIBYTES = 500
 _FOLDER_VARIABLE = "KUBE_NODE_READY_LAB_DIR"
 

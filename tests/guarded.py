@@ -20,12 +20,12 @@ from lightkube.resources.core_v1 import Node as NodeObject
 from lightkube.types import PatchType
 
 import lab
+from demo import image as release_image
 from kube_node_ready import objects
 from kube_node_ready.verify import patches
 from kube_node_ready.verify.model import Gate, Node, Outcome, Policy
 from kube_node_ready.verify.nodes import read_node
 from lab import images, waiting
-from tests import release_image
 from tests.helm import Release
 from tests.shell import ROOT
 

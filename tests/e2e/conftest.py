@@ -8,8 +8,8 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
 
 import lab
+from demo import image as release_image
 from lab import waiting
-from tests import release_image
 from tests.support import a_server, wait_running
 
 PROBERS = "probers"

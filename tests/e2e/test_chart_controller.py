@@ -14,9 +14,9 @@ from lightkube.resources.coordination_v1 import Lease
 from lightkube.resources.core_v1 import Pod
 
 import lab
+from demo import image as release_image
 from kube_node_ready.verify import workerpod
 from lab import images
-from tests import release_image
 from tests.chart import CHART
 from tests.guarded import (
     GATE,

@@ -17,9 +17,9 @@ from lightkube.resources.apps_v1 import DaemonSet
 from lightkube.resources.core_v1 import Event, Node, NodeStatus, Pod
 
 import lab
+from demo import image as release_image
 from kube_node_ready.verify import workerpod
 from lab import pki
-from tests import release_image
 from tests.guarded import (
     GATE,
     LABEL,

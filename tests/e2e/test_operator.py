@@ -9,10 +9,10 @@ from lightkube.resources.core_v1 import Node as NodeObject
 from lightkube.resources.core_v1 import Pod
 
 import lab
+from demo import image as release_image
 from kube_node_ready.verify import patches
 from kube_node_ready.verify.model import Record
 from lab import faults, images, waiting
-from tests import release_image
 from tests.e2e.conftest import WORKERS, Probed
 from tests.operator import Operator, a_config, operating
 from tests.support import wait_running

@@ -16,8 +16,9 @@ from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import Node, Pod
 
 import lab
+from demo import image as release_image
 from lab import network, waiting
-from tests import readme, release_image
+from tests import readme
 from tests.shell import ROOT
 
 pytestmark = pytest.mark.timeout(600)

@@ -23,8 +23,8 @@ from lightkube.models.core_v1 import (
 from lightkube.resources.core_v1 import Pod
 
 import lab
+from demo import image as release_image
 from lab import network, waiting
-from tests import release_image
 from tests.e2e.conftest import WORKERS, Probed
 from tests.support import a_pod, wait_ended
 

@@ -1,4 +1,4 @@
-"""The image as `make image` builds it, for the lab's nodes. Built once for the same content."""
+"""The image as `make image` builds it, for nodes of the lab. Built once for the same content."""
 
 import contextlib
 import hashlib
@@ -12,9 +12,10 @@ from tempfile import TemporaryDirectory
 
 from kube_node_ready import __version__
 from lab import build
+from lab.errors import LabError
 from release import facts, stamp, wheels
-from tests.shell import ROOT
 
+CHECKOUT = Path(__file__).parents[1]
 REPOSITORY = f"lab.local/{facts.NAME}"
 TAG = __version__
 NAME = f"{REPOSITORY}:{TAG}"
@@ -39,8 +40,10 @@ def _build(folder: Path, identity: str) -> Path:
     # Not the commit: what is tested is seldom committed yet, and the same content is to be the same image.
     told = {"VERSION": TAG, "COMMIT_HASH": identity, "BUILD_DATE": "2026-01-01T00:00:00Z"}
     command = [sys.executable, "-m", "release", "image", *words]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **told}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    environment = {**os.environ, **told}
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"the image could not be built: {done.stderr.strip()}")
     (made,) = folder.glob("*.tar")
     return made
 
@@ -48,13 +51,13 @@ def _build(folder: Path, identity: str) -> Path:
 def _identity() -> str:
     digest = hashlib.sha256(wheels.machine_architecture().encode())
     for path in (Path(__file__), *_ingredients()):
-        digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+        digest.update(f"{path.relative_to(CHECKOUT)}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
 def _ingredients() -> Iterator[Path]:
     for name in stamp.INGREDIENTS:
-        top = ROOT / name
+        top = CHECKOUT / name
         files = sorted(top.rglob("*")) if top.is_dir() else [top]
         yield from (path for path in files if path.is_file() and "__pycache__" not in path.parts)
 

@@ -1,0 +1,123 @@
+"""The stage for `make run`: a cluster that stays, gated nodes of which one is broken, a workload, the operator."""
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import lab
+from demo import image
+from lab import Plane, images, invocation, runs
+from lab.process import Process
+from lab.progress import say
+
+GATE = lab.Taint("node-ready/unverified", value="true")
+NAMESPACE = "kube-system"
+WORKLOAD = "hello"
+CHART = image.CHECKOUT / "deploy" / "helm" / "kube-node-ready"
+_CONTROLLER = Path(sys.executable).with_name("kube-node-ready-controller")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is there to be seen."""
+
+    sound: tuple[str, ...]
+    broken: str
+
+    @property
+    def healing(self) -> str:
+        return invocation.lab(f"heal {self.broken}")
+
+
+def with_real_nodes() -> Stage:
+    """Three nodes by kubelets of their own, and the operator by its chart and its image."""
+    sound, broken = ("node-1", "node-2"), "node-3"
+    with _image() as archive, lab.plane(keep_as=runs.DEFAULT_NAME) as plane:
+        say(f"starting three nodes that join with the taint {GATE.key}, one with broken DNS")
+        nodes = plane.start_nodes(*sound, broken, taints=[GATE])
+        nodes[-1].break_dns()
+        plane.wait_for_dns()
+        _start_workload(plane)
+        say("giving the nodes the image, and installing the chart")
+        plane.import_image(archive())
+        _install(plane)
+    return Stage(sound, broken)
+
+
+def with_simulated_nodes() -> Stage:
+    """Three nodes whose pods end as the lab decides; the controller, which has nowhere to run, is a process here."""
+    with lab.plane(keep_as=runs.DEFAULT_NAME) as plane:
+        say(f"starting three simulated nodes that join with the taint {GATE.key}, one with broken DNS")
+        sound = plane.fake_nodes(2, prefix="node", verdict=lab.passes(_report(dns_error="")), taints=[GATE])
+        timed_out = lab.fails(_report(dns_error="timed out after 10 s"))
+        broken = plane.fake_nodes(1, prefix="broken", verdict=timed_out, taints=[GATE])
+        _start_workload(plane)
+        say("starting the controller")
+        plane.kubectl("create", "serviceaccount", "kube-node-ready-worker", f"--namespace={NAMESPACE}")
+        _start_controller(plane)
+    return Stage(sound.names, *broken.names)
+
+
+@contextlib.contextmanager
+def _image() -> Iterator[Callable[[], Path]]:
+    """The image, built while the cluster starts."""
+    say("building the image meanwhile (half a minute the first time)")
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(image.archive).result
+
+
+def _start_workload(plane: Plane) -> None:
+    """Two pods that want a node each, and tolerate no gate."""
+    say(f"starting a workload, Deployment {WORKLOAD}, whose two pods have to wait")
+    labels = {"app": WORKLOAD}
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": WORKLOAD, "namespace": "default"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [{"name": WORKLOAD, "image": images.TOOLBOX, "imagePullPolicy": "Never"}],
+                    "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
+                    "terminationGracePeriodSeconds": 0,
+                },
+            },
+        },
+    }
+    plane.apply(json.dumps(manifest))
+
+
+def _install(plane: Plane) -> None:
+    words = ["install", "kube-node-ready", str(CHART), f"--namespace={NAMESPACE}", f"--kubeconfig={plane.kubeconfig()}"]
+    words += [f"--set=image.repository={image.REPOSITORY}"]
+    command = [str(plane.programs.path("helm")), *words]
+    done = subprocess.run(command, env=plane.run.environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise lab.LabError(f"helm {' '.join(words)}: {done.stderr.strip()}")
+
+
+def _start_controller(plane: Plane) -> None:
+    """It lives as long as the cluster, whose `down` ends it with the rest."""
+    config = plane.run.folder / "controller.yaml"
+    repository, _, tag = images.TOOLBOX.rpartition(":")
+    worker = {"namespace": NAMESPACE, "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"}}
+    config.write_text(json.dumps({"worker": worker, "metrics": {"port": 0}, "health": {"port": 0}}))
+    argv = [str(_CONTROLLER), f"--config={config}", f"--kubeconfig={plane.kubeconfig()}"]
+    Process("controller", argv, plane.run.folder / "controller.log", plane.run.environment()).start()
+
+
+def _report(*, dns_error: str) -> str:
+    """What a worker says at its end."""
+    took = {"dns": 10_003 if dns_error else 4, "api": 12, "network": 3, "services": 9, "payload": 15, "clock": 11}
+    dns = {"ok": not dns_error, "target": "kubernetes.default.svc.cluster.local", "error": dns_error}
+    checks = [{"name": name, "ok": True, "ms": ms, **(dns if name == "dns" else {})} for name, ms in took.items()]
+    return json.dumps({"v": 1, "checks": checks})
