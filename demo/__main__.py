@@ -13,13 +13,14 @@ from lightkube import Client, KubeConfig
 from lightkube.resources.core_v1 import Node, Pod
 
 from demo import stage
-from demo.stage import Stage
+from demo.stage import Nodes
 from lab import LabError, invocation, network, runs
 from lab.plane import ADMIN_KUBECONFIG
 from lab.progress import say
 
 _PROGRAM = Path(sys.executable).with_name("kube-node-ready")
 _PATIENCE = "120s"
+_SOME_NODE_IS_GATED = 1
 
 
 def main() -> NoReturn:
@@ -27,7 +28,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     arguments = _parser().parse_args()
     try:
-        sys.exit(_run(simulate=arguments.simulated))
+        sys.exit(_run(arguments.name, simulate=arguments.simulated))
     except (LabError, OSError) as why:
         sys.exit(f"lab: {why}")
     except KeyboardInterrupt:
@@ -37,51 +38,59 @@ def main() -> NoReturn:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument("--simulated", action="store_true", help="simulated nodes, also where real ones are possible")
+    parser.add_argument("--name", default=runs.DEFAULT_NAME, help="of the cluster (%(default)s)")
     return parser
 
 
-def _run(*, simulate: bool) -> int:
-    if runs.kept(runs.DEFAULT_NAME):
+def _run(cluster: str, *, simulate: bool) -> int:
+    if runs.kept(cluster):
         say("the cluster is up already, and this is how it stands; `make stop` takes it away")
-        return _watch()
+        return _watch(cluster)
     if not simulate and not network.is_root():
         say("real nodes need root, so these are simulated")
         simulate = True
     begun = datetime.now(UTC)
     say("starting the control plane")
-    made = stage.with_simulated_nodes() if simulate else stage.with_real_nodes()
-    code = _watch()
-    if code in (0, 1):  # 1: there is a node that stays gated, as is meant to be
-        _tell(made, begun)
-    return 0 if code == 1 else code
+    nodes = stage.with_simulated_nodes(cluster) if simulate else stage.with_real_nodes(cluster)
+    if (code := _watch(cluster)) != _SOME_NODE_IS_GATED:
+        return code or _missed(nodes)
+    _tell(cluster, nodes, begun)
+    return 0
 
 
-def _watch() -> int:
+def _watch(cluster: str) -> int:
     """The live table, until every node has passed or failed: the command that users have."""
     words = ["status", "--watch", "--until=settled", f"--timeout={_PATIENCE}"]
-    environment = {**os.environ, "KUBECONFIG": str(_kubeconfig()), "NO_PROXY": "*", "no_proxy": "*"}
+    environment = {**os.environ, "KUBECONFIG": str(_kubeconfig(cluster)), "NO_PROXY": "*", "no_proxy": "*"}
     return subprocess.run([_PROGRAM, *words], env=environment, check=False).returncode
 
 
-def _tell(made: Stage, begun: datetime) -> None:
-    with Client(KubeConfig.from_file(_kubeconfig()), trust_env=False) as client:
-        opened = max(_verified_at(client.get(Node, name)) for name in made.sound)
+def _missed(nodes: Nodes) -> int:
+    say(f"{nodes.broken} is open, though its DNS is broken: this is a bug")
+    return 1
+
+
+def _tell(cluster: str, nodes: Nodes, begun: datetime) -> None:
+    with Client(KubeConfig.from_file(_kubeconfig(cluster)), trust_env=False) as client:
+        opened = max(_verified_at(client.get(Node, name)) for name in nodes.sound)
         pods = client.list(Pod, labels={"app": stage.WORKLOAD})
         places = sorted(str(pod.spec.nodeName) for pod in pods if pod.spec and pod.spec.nodeName)
-    first = made.sound[0]
     print(
-        f"\n{' and '.join(made.sound)} were open {(opened - begun).total_seconds():.0f} s after the start, and the"
-        f" workload's pods run on {' and '.join(places) or 'none of them yet'}.\n{made.broken} stays gated: pods there"
-        " would find no DNS.\n\n"
-        + _table(
-            (invocation.lab("shell"), "a shell with kubectl, helm and kube-node-ready; in it:"),
-            (f"  kube-node-ready explain {made.broken}", "the whole story of one node"),
-            (f"  kube-node-ready verify {first} --wait", "have a node prove itself again"),
-            ("  kube-node-ready status --watch", "the table above, live"),
-            (made.healing, f"mend {made.broken}, which then opens by itself"),
-            ("make stop", "take it all away"),
-        )
+        f"\n{' and '.join(nodes.sound)} were open {(opened - begun).total_seconds():.0f} s after the start, and the"
+        f" workload's pods run on {' and '.join(places) or 'none of them yet'}.\n{nodes.broken} stays gated: pods there"
+        " would find no DNS.\n"
     )
+    rows = [
+        (_lab(cluster, "shell"), "a shell with kubectl, helm and kube-node-ready; in it:"),
+        (f"  kube-node-ready explain {nodes.broken}", "the whole story of one node"),
+        (f"  kube-node-ready verify {nodes.sound[0]} --wait", "have a node prove itself again"),
+        ("  kube-node-ready status --watch", "the table above, live"),
+        (_lab(cluster, f"heal {nodes.broken}"), f"mend {nodes.broken}; it opens by itself at its next attempt"),
+        ("make stop", "take it all away"),
+    ]
+    width = max(len(command) for command, _ in rows)
+    for command, what in rows:
+        print(f"  {command:<{width}}   {what}")
 
 
 def _verified_at(node: Node) -> datetime:
@@ -90,13 +99,12 @@ def _verified_at(node: Node) -> datetime:
     return next(one.lastTransitionTime for one in conditions if one.type == "NodeVerified" and one.lastTransitionTime)
 
 
-def _table(*rows: tuple[str, str]) -> str:
-    width = max(len(command) for command, _ in rows)
-    return "\n".join(f"  {command:<{width}}   {what}" for command, what in rows)
+def _lab(cluster: str, words: str) -> str:
+    return invocation.lab(words if cluster == runs.DEFAULT_NAME else f"--name {cluster} {words}")
 
 
-def _kubeconfig() -> Path:
-    run = runs.kept(runs.DEFAULT_NAME)
+def _kubeconfig(cluster: str) -> Path:
+    run = runs.kept(cluster)
     assert run, "it is up, or was just brought up"
     return run.folder / ADMIN_KUBECONFIG
 

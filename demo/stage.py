@@ -11,7 +11,7 @@ from pathlib import Path
 
 import lab
 from demo import image
-from lab import Plane, images, invocation, runs
+from lab import Plane, images
 from lab.process import Process
 from lab.progress import say
 
@@ -23,21 +23,17 @@ _CONTROLLER = Path(sys.executable).with_name("kube-node-ready-controller")
 
 
 @dataclass(frozen=True)
-class Stage:
-    """What is there to be seen."""
+class Nodes:
+    """Those on the stage, by name."""
 
     sound: tuple[str, ...]
     broken: str
 
-    @property
-    def healing(self) -> str:
-        return invocation.lab(f"heal {self.broken}")
 
-
-def with_real_nodes() -> Stage:
+def with_real_nodes(cluster: str) -> Nodes:
     """Three nodes by kubelets of their own, and the operator by its chart and its image."""
     sound, broken = ("node-1", "node-2"), "node-3"
-    with _image() as archive, lab.plane(keep_as=runs.DEFAULT_NAME) as plane:
+    with _image() as archive, lab.plane(keep_as=cluster) as plane:
         say(f"starting three nodes that join with the taint {GATE.key}, one with broken DNS")
         nodes = plane.start_nodes(*sound, broken, taints=[GATE])
         nodes[-1].break_dns()
@@ -46,12 +42,12 @@ def with_real_nodes() -> Stage:
         say("giving the nodes the image, and installing the chart")
         plane.import_image(archive())
         _install(plane)
-    return Stage(sound, broken)
+    return Nodes(sound, broken)
 
 
-def with_simulated_nodes() -> Stage:
+def with_simulated_nodes(cluster: str) -> Nodes:
     """Three nodes whose pods end as the lab decides; the controller, which has nowhere to run, is a process here."""
-    with lab.plane(keep_as=runs.DEFAULT_NAME) as plane:
+    with lab.plane(keep_as=cluster) as plane:
         say(f"starting three simulated nodes that join with the taint {GATE.key}, one with broken DNS")
         sound = plane.fake_nodes(2, prefix="node", verdict=lab.passes(_report(dns_error="")), taints=[GATE])
         timed_out = lab.fails(_report(dns_error="timed out after 10 s"))
@@ -60,7 +56,7 @@ def with_simulated_nodes() -> Stage:
         say("starting the controller")
         plane.kubectl("create", "serviceaccount", "kube-node-ready-worker", f"--namespace={NAMESPACE}")
         _start_controller(plane)
-    return Stage(sound.names, *broken.names)
+    return Nodes(sound.names, *broken.names)
 
 
 @contextlib.contextmanager
