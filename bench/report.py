@@ -16,7 +16,7 @@ from lab.audit import Calls
 RESULTS = Path("bench/results")
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _NODES = ("nodes", "nodes/status")
-_PACKAGES = ("kube-node-ready", "httptools", "msgspec", "uvloop")
+_PACKAGES = ("kube-node-ready", "httptools", "msgspec", "protobuf", "protovalidate", "pyyaml", "uvloop")
 _FIRST_ERROR = 400
 
 
@@ -54,14 +54,14 @@ def table(title: str, figures: Mapping[str, Any]) -> str:
     return "\n".join([title, *(f"  {name:<{width}}  {value}" for name, value in rows)])
 
 
-def save(scenario: str, nodes: int, figures: Mapping[str, Any]) -> Path:
+def save(scenario: str, count: int, figures: Mapping[str, Any], of: str = "nodes") -> Path:
     """One file a run, named so that the newest sorts last."""
     now = dt.datetime.now(dt.UTC)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{now:%Y-%m-%dT%H%M%SZ}-{scenario}-{nodes}.json"
+    path = RESULTS / f"{now:%Y-%m-%dT%H%M%SZ}-{scenario}-{count}.json"
     content = {
         "scenario": scenario,
-        "nodes": nodes,
+        of: count,
         "date": now.isoformat(timespec="seconds"),
         "machine": machine(),
         "versions": versions(),

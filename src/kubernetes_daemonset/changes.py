@@ -53,6 +53,10 @@ class Plan:
     changes: tuple[Change, ...]
     warnings: tuple[str, ...] = ()
 
+    @property
+    def new_namespaces(self) -> list[Ref]:
+        return [one.ref for one in self.changes if one.ref.kind == "Namespace" and one.before is None]
+
 
 def used_by_pods(objects: Sequence[Json]) -> set[tuple[str, str]]:
     """Kind and name of everything that the pods name, whoever made it."""

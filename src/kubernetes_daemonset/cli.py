@@ -1,4 +1,4 @@
-"""argv -> verb. What each verb does stands in `offline` and `online`; here stand its options and what errors become.
+"""argv -> verb. What verbs do stands in `validating`, `offline`, `online`; here, their options and what errors become.
 
 Exit codes: 0 done; 1 `validate` found errors or `diff` found differences; 2 the input cannot be used, and nothing was
 touched; 3 the cluster refused or could not be reached; 4 the rollout did not finish in time.
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-_BAD_INPUT: Final = 2
-_INTERRUPTED: Final = 130
-_NOBODY_READS: Final = 141
+from kubernetes_daemonset import exits
+
+_LONGEST_WAIT: Final = 7 * 24 * 3600  # seconds; a clock takes more, but whoever writes more has mistaken the unit
 
 _EPILOG: Final = """\
 first steps:
@@ -41,21 +41,21 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     arguments = parser.parse_args(argv)
     if arguments.verb is None:
         parser.print_help(sys.stderr)
-        sys.exit(_BAD_INPUT)
+        sys.exit(exits.BAD_INPUT)
     try:
         code = _run(arguments)
         sys.stdout.flush()
         sys.exit(code)
     except KeyboardInterrupt:
         sys.stderr.write("\nkubernetes-daemonset: interrupted; running it again goes on from where it is\n")
-        sys.exit(_INTERRUPTED)
+        sys.exit(exits.INTERRUPTED)
     except BrokenPipeError:
         _forget_output()
-        sys.exit(_NOBODY_READS)
+        sys.exit(exits.NOBODY_READS)
     except OSError as why:
         _forget_output()
         sys.stderr.write(f"kubernetes-daemonset: what was to be printed could not be: {why.strerror}\n")
-        sys.exit(_BAD_INPUT)
+        sys.exit(exits.BAD_INPUT)
 
 
 def _forget_output() -> None:
@@ -72,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
             raise
         text = f"the Python package {why.name} is missing; pip install 'kube-node-ready[component]' brings it"
         sys.stderr.write(f"kubernetes-daemonset: {text}\n")
-        return _BAD_INPUT
+        return exits.BAD_INPUT
     code: int = verbs.run(arguments.verb, arguments)
     return code
 
@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(module=module)
         return added
 
-    validate = verb("validate", "offline", "say everything that is wrong with manifests", manifests)
+    validate = verb("validate", "validating", "say everything that is wrong with manifests", manifests)
     validate.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
 
     render = verb("render", "offline", "print what manifests stand for", manifests)
@@ -200,6 +200,6 @@ def _seconds(text: str) -> float:
         seconds = float(number) * {"s": 1, "m": 60, "h": 3600}[unit]
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds <= 7 * 24 * 3600:
+    if not 0 <= seconds <= _LONGEST_WAIT:
         raise argparse.ArgumentTypeError(f'"{text}" is no time; write seconds, or 90s, 5m, 1h')
     return seconds

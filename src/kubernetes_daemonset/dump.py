@@ -1,5 +1,6 @@
 """Message -> plain data and YAML, in the dialect of the .proto files. Reading it again gives the same message."""
 
+import json
 import re
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ Json = dict[str, Any]
 
 # Texts that one reader of YAML or another takes for something else: 1e3, 0o17, 1_000, y, Off, .5, ~, null.
 _AMBIGUOUS: Final = re.compile(r"[-+.]?[0-9.].*|y|n|yes|no|on|off|true|false|null|~", re.IGNORECASE)
+_NOT_ASCII: Final = re.compile(r"[^\n -~]")
 
 
 def plain(message: Message) -> Json:
@@ -36,6 +38,15 @@ def manifest_yaml(message: Message) -> str:
 
 def to_yaml(*documents: Json) -> str:
     return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def ascii_yaml(document: Json) -> str:
+    """JSON, but with YAML's escapes, which have no surrogate pairs: whoever reads it as YAML gets every character.
+
+    Every text is in quotes: whether `1e3` is one if it is not depends on whom one asks.
+    """
+    text = json.dumps(document, ensure_ascii=False, indent=2)
+    return _NOT_ASCII.sub(lambda letter: f"\\U{ord(letter[0]):08x}", text) + "\n"
 
 
 def _value(what: FieldDescriptor, value: Any) -> Any:  # noqa: ANN401 - whatever the field holds

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 from dataclasses import dataclass
 from importlib import resources
 from typing import cast
@@ -10,7 +9,8 @@ from typing import cast
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.manifest import fields, is_map, unknown
+from kubernetes_daemonset.manifest import entry, fields, is_map, unknown
+from kubernetes_daemonset.paths import NoPath, steps
 
 
 class NoSuchField(Exception):  # noqa: N818  it says what happened
@@ -36,25 +36,35 @@ class Explained:
 
 def explain(path: str) -> Explained:
     """By a path as mistakes name it; places in lists may be left out."""
+    try:
+        return _walk(steps(path))
+    except NoPath as why:
+        raise NoSuchField(str(why)) from why
+
+
+def _walk(path: list[str]) -> Explained:
     message = cast("Descriptor", KubernetesDaemonSet.DESCRIPTOR)
     about, kind, walked = comment(message.full_name), "KubernetesDaemonSet", ""
-    steps = [step for step in re.sub(r"\[[^\]]*\]", "", path).split(".") if step]
-    below: Descriptor | None = message
-    in_map = False
-    for step in steps:
-        if in_map:  # any name leads to the value
-            in_map, walked = False, f"{walked}.{step}"
+    inside: Descriptor | None = message
+    many: FieldDescriptor | None = None  # the list or map that the next step may choose from
+    for step in path:
+        chosen, many = many, None
+        if chosen is not None and is_map(chosen):
+            walked, kind = entry(walked, step), _one(_item(chosen))
             continue
-        if below is None:
+        if chosen is not None and step.isdecimal():
+            kind = _one(chosen)
+            continue
+        if inside is None:
             raise NoSuchField(f"{walked} holds one value, so there is no {step} in it")
-        known = fields(below)
+        known = fields(inside)
         what = known.get(step)
         if what is None:
             raise NoSuchField(f"{walked or 'the manifest'}: {unknown(repr(step), step, known)}")
         walked = f"{walked}.{what.name}" if walked else what.name
-        about, kind, in_map = comment(f"{below.full_name}.{what.name}"), type_of(what), is_map(what)
-        below = _below(what)
-    return Explained(walked, kind, about, described(below) if below else ())
+        about, kind = comment(f"{inside.full_name}.{what.name}"), type_of(what)
+        inside, many = message_below(what), what if what.is_repeated else None
+    return Explained(walked, kind, about, described(inside) if inside else ())
 
 
 def described(message: Descriptor) -> tuple[Field, ...]:
@@ -64,7 +74,7 @@ def described(message: Descriptor) -> tuple[Field, ...]:
 def type_of(what: FieldDescriptor) -> str:
     """In words: text, number, true or false, the names of messages and enums."""
     if is_map(what):
-        return f"map of names to {_one(what.message_type.fields_by_name['value'])}"
+        return f"map of names to {_one(_item(what))}"
     return f"list of {_one(what)}" if what.is_repeated else _one(what)
 
 
@@ -72,9 +82,13 @@ def comment(name: str) -> str:
     return _comments().get(name, "")
 
 
-def _below(what: FieldDescriptor) -> Descriptor | None:
-    inner = what.message_type.fields_by_name["value"] if is_map(what) else what
-    return cast("Descriptor | None", inner.message_type)
+def message_below(what: FieldDescriptor) -> Descriptor | None:
+    """The message that a field holds, or that each item of its list or map is."""
+    return cast("Descriptor | None", _item(what).message_type)
+
+
+def _item(what: FieldDescriptor) -> FieldDescriptor:
+    return cast("FieldDescriptor", what.message_type.fields_by_name["value"]) if is_map(what) else what
 
 
 def _one(what: FieldDescriptor) -> str:

@@ -1,4 +1,4 @@
-"""The verbs that need no cluster: validate, render, explain, init."""
+"""The verbs that need no cluster, besides `validate`: render, explain, init."""
 
 import argparse
 import difflib
@@ -7,14 +7,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from kubernetes_daemonset import names, show, verbs
+from kubernetes_daemonset import exits, names, show, verbs
 from kubernetes_daemonset.backends import pulumi_project, terraform
 from kubernetes_daemonset.dump import manifest_yaml, plain, to_yaml
 from kubernetes_daemonset.explain import NoSuchField, explain
 from kubernetes_daemonset.manifest import Loaded
-from kubernetes_daemonset.mistakes import ManifestError, UnreadableError
+from kubernetes_daemonset.mistakes import ManifestError
 from kubernetes_daemonset.resources import render
-from kubernetes_daemonset.validate import errors
 
 _STACK_INPUT: Final = "stack-input.yaml"
 # Files that hold secrets, if there are any.
@@ -23,31 +22,11 @@ _FOR_ITS_OWNER: Final = {_STACK_INPUT, terraform.SECRETS_FILE}
 
 def run(verb: str, arguments: argparse.Namespace) -> int:
     try:
-        return {"validate": _validate, "render": _render, "explain": _explain, "init": _init}[verb](arguments)
+        return {"render": _render, "explain": _explain, "init": _init}[verb](arguments)
     except ManifestError as why:
         return verbs.refuse(why)
     except verbs.Ended as why:
         return verbs.end(why)
-
-
-def _validate(arguments: argparse.Namespace) -> int:
-    count = 0
-    try:
-        loaded = verbs.read(arguments)
-        count = len(loaded)
-        found = verbs.findings(loaded)
-    except UnreadableError:
-        raise
-    except ManifestError as why:
-        found = why.mistakes
-    wrong = len(errors(found))
-    if arguments.output == "json":
-        print(show.as_json(show.mistakes_as_json(found)))
-    else:
-        for one in found:
-            print(show.mistake(one))
-        print(f"{_many(wrong, 'error')}" if wrong else f"{_many(count, 'manifest')} valid")
-    return verbs.FOUND if wrong else verbs.OK
 
 
 def _render(arguments: argparse.Namespace) -> int:
@@ -56,7 +35,7 @@ def _render(arguments: argparse.Namespace) -> int:
         return _write(arguments, loaded)
     if arguments.to == "manifest":
         print("---\n".join(manifest_yaml(one.manifest) for one in loaded), end="")
-        return verbs.OK
+        return exits.OK
     objects = [body for one in loaded for body in render(one.input)]
     if arguments.output == "json":
         print(show.as_json({"apiVersion": "v1", "kind": "List", "items": objects}))
@@ -65,13 +44,13 @@ def _render(arguments: argparse.Namespace) -> int:
         print(show.table(("KIND", "NAMESPACE", "NAME"), rows))
     else:
         print(to_yaml(*objects), end="")
-    return verbs.OK
+    return exits.OK
 
 
 def _write(arguments: argparse.Namespace, loaded: list[Loaded]) -> int:
     """A module or project is several files, so they go into a folder: namespace/name below it if there are several."""
     if arguments.into is None:
-        raise verbs.Ended(f"--to {arguments.to} writes files; say where with --into FOLDER", verbs.BAD_INPUT)
+        raise verbs.Ended(f"--to {arguments.to} writes files; say where with --into FOLDER", exits.BAD_INPUT)
     files: dict[Path, str] = {}
     for one in loaded:
         below = () if len(loaded) == 1 else (names.namespace(one.manifest), one.manifest.metadata.name)
@@ -81,9 +60,9 @@ def _write(arguments: argparse.Namespace, loaded: list[Loaded]) -> int:
         try:
             _put(path, content)
         except OSError as why:
-            raise verbs.Ended(f"{path}: cannot be written: {why.strerror}", verbs.BAD_INPUT) from why
+            raise verbs.Ended(f"{path}: cannot be written: {why.strerror}", exits.BAD_INPUT) from why
         verbs.say(f"wrote {path}")
-    return verbs.OK
+    return exits.OK
 
 
 def _put(path: Path, content: str) -> None:
@@ -104,17 +83,17 @@ def _explain(arguments: argparse.Namespace) -> int:
     try:
         found = explain(arguments.path)
     except NoSuchField as why:
-        raise verbs.Ended(str(why), verbs.BAD_INPUT) from why
+        raise verbs.Ended(str(why), exits.BAD_INPUT) from why
     if arguments.output == "json":
         body = {"path": found.path, "type": found.type, "about": found.about}
         below = [{"name": one.name, "type": one.type, "about": one.about} for one in found.fields]
         print(show.as_json(body | {"fields": below}))
-        return verbs.OK
+        return exits.OK
     print(f"{show.painted(found.path or 'KubernetesDaemonSet', show.BOLD)}: {found.type}\n{found.about}")
     if found.fields:
         print()
         print(show.table(("FIELD", "TYPE", "MEANING"), [(one.name, one.type, one.about) for one in found.fields]))
-    return verbs.OK
+    return exits.OK
 
 
 def _init(arguments: argparse.Namespace) -> int:
@@ -122,13 +101,13 @@ def _init(arguments: argparse.Namespace) -> int:
     if arguments.name is None:
         about = {name: text.splitlines()[0].removeprefix("# ") for name, text in known.items()}
         print(show.table(("NAME", "WHAT IT IS"), list(about.items())))
-        return verbs.OK
+        return exits.OK
     if arguments.name not in known:
         near = difflib.get_close_matches(arguments.name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        raise verbs.Ended(f'there is no manifest "{arguments.name}" to start from; {hint}', verbs.BAD_INPUT)
+        raise verbs.Ended(f'there is no manifest "{arguments.name}" to start from; {hint}', exits.BAD_INPUT)
     print(known[arguments.name], end="")
-    return verbs.OK
+    return exits.OK
 
 
 def starters() -> dict[str, str]:
@@ -136,7 +115,3 @@ def starters() -> dict[str, str]:
     folder = resources.files("kubernetes_daemonset") / "starters"
     files = sorted((one for one in folder.iterdir() if one.name.endswith(".yaml")), key=lambda one: one.name)
     return {one.name.removesuffix(".yaml"): one.read_text(encoding="utf-8") for one in files}
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

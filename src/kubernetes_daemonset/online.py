@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
-from kubernetes_daemonset import names, show, verbs
+from kubernetes_daemonset import exits, names, show, verbs
 from kubernetes_daemonset.backends import direct
 from kubernetes_daemonset.backends.cluster import Cluster, ClusterError, connect
-from kubernetes_daemonset.changes import Plan, Ref
+from kubernetes_daemonset.changes import Change, Plan, Ref
 from kubernetes_daemonset.dump import plain, to_yaml
 from kubernetes_daemonset.manifest import Loaded
 from kubernetes_daemonset.mistakes import ManifestError
@@ -28,28 +28,29 @@ def run(verb: str, arguments: argparse.Namespace) -> int:
     except ManifestError as why:
         return verbs.refuse(why)
     except direct.Refused as why:
-        verbs.say("kubernetes-daemonset: the cluster will not take this, and nothing was changed:")
+        made = "".join(f", but that {ref} was made" for ref in why.made)
+        verbs.say(f"kubernetes-daemonset: the cluster will not take this, and nothing was changed{made}:")
         for reason in why.reasons:
             verbs.say(f"  {reason}")
-        return verbs.CLUSTER
+        return exits.CLUSTER
     except ClusterError as why:
-        return verbs.end(verbs.Ended(str(why), verbs.CLUSTER))
+        return verbs.end(verbs.Ended(str(why), exits.CLUSTER))
     except direct.TooLate as why:
-        return verbs.end(verbs.Ended(str(why), verbs.LATE))
+        return verbs.end(verbs.Ended(str(why), exits.LATE))
     except verbs.Ended as why:
         return verbs.end(why)
 
 
 def _diff(arguments: argparse.Namespace) -> int:
     with _connected(arguments, verbs.valid(arguments)) as pairs:
-        changes = [change for planned in _plans(pairs, arguments) for change in planned.changes]
+        changes = _tried_out(_plans(pairs, arguments))
     if arguments.output == "table":
         print(show.changes(changes))
     else:
         for change in changes:
             if text := show.difference(change):
                 print(text)
-    return verbs.FOUND if any(one.verb != "unchanged" for one in changes) else verbs.OK
+    return exits.FOUND if any(one.verb != "unchanged" for one in changes) else exits.OK
 
 
 def _apply(arguments: argparse.Namespace) -> int:
@@ -57,19 +58,46 @@ def _apply(arguments: argparse.Namespace) -> int:
     with _connected(arguments, verbs.valid(arguments)) as pairs:
         plans = _plans(pairs, arguments)
         if arguments.dry_run:
-            print(show.changes([change for planned in plans for change in planned.changes]))
-            return verbs.OK
+            print(show.changes(_tried_out(plans)))
+            return exits.OK
+        made = _new_namespaces(plans)
+        if made:
+            plans = _plans_in_new_namespaces(pairs, plans, arguments)
         for (_, cluster), planned in zip(pairs, plans, strict=True):
             for warning in planned.warnings:
                 verbs.say(warning)
-            direct.carry_out(cluster, planned, force=arguments.force_conflicts, tell=verbs.say)
+            direct.carry_out(cluster, planned, force=arguments.force_conflicts, made=made, tell=verbs.say)
         if arguments.wait:
             _wait(pairs, arguments.timeout)
         # Last, since pods of the former version still use what is deleted here.
         if arguments.prune:
             for (_, cluster), planned in zip(pairs, plans, strict=True):
                 direct.prune(cluster, planned, verbs.say)
-    return verbs.OK
+    return exits.OK
+
+
+def _tried_out(plans: list[Plan]) -> list[Change]:
+    """All changes; what could not be tried, and what was said of it, goes to whoever reads along."""
+    for ref in _new_namespaces(plans):
+        verbs.say(f"{ref} is yet to be made, so its policies and quotas could not be asked")
+    for planned in plans:
+        for warning in planned.warnings:
+            verbs.say(warning)
+    return [change for planned in plans for change in planned.changes]
+
+
+def _plans_in_new_namespaces(pairs: Pairs, plans: list[Plan], arguments: argparse.Namespace) -> list[Plan]:
+    """Now that nothing is wrong as far as could be known, the namespaces are made and all is tried where it will be."""
+    for (_, cluster), planned in zip(pairs, plans, strict=True):
+        direct.make_namespaces(cluster, planned, verbs.say)
+    try:
+        return _plans(pairs, arguments)
+    except direct.Refused as why:
+        raise direct.Refused(why.reasons, _new_namespaces(plans)) from why
+
+
+def _new_namespaces(plans: list[Plan]) -> list[Ref]:
+    return list(dict.fromkeys(ref for planned in plans for ref in planned.new_namespaces))
 
 
 def _wait(pairs: Pairs, seconds: float) -> None:
@@ -93,12 +121,15 @@ def _delete(arguments: argparse.Namespace) -> int:
         for one, cluster in pairs:
             objects = render(one.input)
             if arguments.dry_run:
-                for live in direct.existing(cluster, one.manifest, objects)[0]:
+                found, warnings = direct.existing(cluster, one.manifest, objects)
+                for warning in warnings:
+                    verbs.say(warning)
+                for live in found:
                     print(f"would delete {Ref.of(live)}")
                 continue
             direct.remove(cluster, one.manifest, objects, seconds=arguments.timeout, tell=verbs.say)
             _namespace_after(one, cluster, arguments)
-    return verbs.OK
+    return exits.OK
 
 
 def _namespace_after(one: Loaded, cluster: Cluster, arguments: argparse.Namespace) -> None:
@@ -118,7 +149,7 @@ def _outputs(arguments: argparse.Namespace) -> int:
             ref = Ref("DaemonSet", one.manifest.metadata.name, names.namespace(one.manifest))
             live = cluster.get(ref)
             if live is None:
-                raise verbs.Ended(f"{ref} is not in the cluster", verbs.CLUSTER)
+                raise verbs.Ended(f"{ref} is not in the cluster", exits.CLUSTER)
             found.append(plain(outputs(one.manifest, live)))
     if arguments.output == "json":
         print(show.as_json(found[0] if len(found) == 1 else found))
@@ -126,7 +157,7 @@ def _outputs(arguments: argparse.Namespace) -> int:
         print(show.table([key.upper() for key in found[0]], [list(one.values()) for one in found]))
     else:
         print(to_yaml(*found), end="")
-    return verbs.OK
+    return exits.OK
 
 
 def _plans(pairs: Pairs, arguments: argparse.Namespace) -> list[Plan]:

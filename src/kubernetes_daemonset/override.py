@@ -5,7 +5,6 @@ The value is YAML, read by the same reader as a manifest: `--set spec.host_netwo
 `--set 'spec.tolerations=[{operator: Exists}]'`.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,10 +15,9 @@ from yaml import Node
 from kubernetes_daemonset import yamltree
 from kubernetes_daemonset.manifest import Loaded, Reader, entry, fields, is_map, unknown
 from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
+from kubernetes_daemonset.paths import NoPath, steps
 
 _DIGITS: Final = 6  # of a place in a list; int() raises at thousands of them
-# A name, or what stands between brackets; a dot that belongs to a name is written \.
-_STEP: Final = re.compile(r"\[(?P<bracket>[^\]]*)\]|\.?(?P<name>(?:\\.|[^.\[\\])+)")
 
 
 def override(loaded: Loaded, assignments: Sequence[str]) -> Loaded:
@@ -121,16 +119,10 @@ class _Walk:
 
 
 def _steps(path: str, source: str) -> list[str]:
-    steps, at = [], 0
-    while at < len(path):
-        found = _STEP.match(path, at)
-        if not found:
-            raise _wrong(
-                source, "", f'"{path}" is no path; write names with dots between them, such as spec.host_network'
-            )
-        steps.append(found["bracket"] if found["bracket"] is not None else re.sub(r"\\(.)", r"\1", found["name"]))
-        at = found.end()
-    return steps
+    try:
+        return steps(path)
+    except NoPath as why:
+        raise _wrong(source, "", str(why)) from why
 
 
 def _wrong(source: str, path: str, text: str) -> ManifestError:

@@ -8,8 +8,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
-from kubernetes_daemonset.explain import comment, type_of
-from kubernetes_daemonset.manifest import is_map
+from kubernetes_daemonset.explain import comment, message_below, type_of
 
 _HEAD: Final = """\
 # Reference
@@ -37,7 +36,7 @@ def _reachable(root: Descriptor) -> Iterator[Descriptor]:
         message = queue.pop(0)
         yield message
         for field in message.fields:
-            below = _message(field)
+            below = message_below(field)
             if below is not None and below.full_name not in seen:
                 seen.add(below.full_name)
                 queue.append(below)
@@ -54,14 +53,9 @@ def _cell(message: Descriptor, field: FieldDescriptor) -> str:
 
 
 def _linked(field: FieldDescriptor) -> str:
-    below = _message(field)
+    below = message_below(field)
     words = type_of(field)
     return words.replace(below.name, f"[{below.name}](#{below.name.lower()})") if below is not None else words
-
-
-def _message(field: FieldDescriptor) -> Descriptor | None:
-    inner = field.message_type.fields_by_name["value"] if is_map(field) else field
-    return cast("Descriptor | None", inner.message_type)
 
 
 if __name__ == "__main__":

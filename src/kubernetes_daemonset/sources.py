@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from kubernetes_daemonset import files
 from kubernetes_daemonset.changes import Ref
 from kubernetes_daemonset.manifest import KIND, Loaded, load
 from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place, UnreadableError
@@ -42,6 +43,8 @@ def read(paths: Sequence[str], assignments: Sequence[str] = (), docker_config: P
 
 def collisions(loaded: Sequence[Loaded]) -> list[Mistake]:
     """Objects that two of these manifests would both make; a namespace may be shared."""
+    if len(loaded) == 1:
+        return []  # it meets nobody, and to render it takes a slow sum of its secrets
     makers: dict[Ref, Loaded] = {}
     found = []
     for one in loaded:
@@ -59,18 +62,17 @@ def _texts(paths: Sequence[str], unreadable: list[Mistake]) -> Iterator[tuple[by
             yield sys.stdin.buffer.read(), "standard input", False
             continue
         in_folder = Path(path).is_dir()
-        files = [one for one in sorted(Path(path).iterdir()) if one.suffix in _SUFFIXES] if in_folder else [Path(path)]
-        for file in files:
+        found = [one for one in sorted(Path(path).iterdir()) if one.suffix in _SUFFIXES] if in_folder else [Path(path)]
+        for file in found:
             if (content := _content(file, unreadable)) is not None:
                 yield content, str(file), in_folder
 
 
 def _content(file: Path, unreadable: list[Mistake]) -> bytes | None:
     try:
-        return file.read_bytes()
-    except (OSError, ValueError) as why:
-        reason = why.strerror if isinstance(why, OSError) else why
-        unreadable.append(Mistake("", f"cannot be read: {reason}", Place(str(file))))
+        return files.content(file)
+    except UnreadableError as why:
+        unreadable += why.mistakes
         return None
 
 

@@ -2,18 +2,11 @@
 
 import argparse
 import sys
-from typing import Final
 
-from kubernetes_daemonset import show, sources
+from kubernetes_daemonset import exits, show, sources
 from kubernetes_daemonset.manifest import Loaded
 from kubernetes_daemonset.mistakes import ManifestError, Mistake
 from kubernetes_daemonset.validate import errors, validate
-
-OK: Final = 0
-FOUND: Final = 1
-BAD_INPUT: Final = 2
-CLUSTER: Final = 3
-LATE: Final = 4
 
 
 class Ended(Exception):  # noqa: N818  it says what happened
@@ -48,7 +41,7 @@ def valid(arguments: argparse.Namespace) -> list[Loaded]:
 def refuse(why: ManifestError) -> int:
     for one in why.mistakes:
         say(show.mistake(one, sys.stderr))
-    return BAD_INPUT
+    return exits.BAD_INPUT
 
 
 def end(why: Ended) -> int:

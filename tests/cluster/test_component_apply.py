@@ -88,6 +88,7 @@ def test_an_agent_is_deployed_waited_for_and_reported(tool: Tool, prefix: str) -
     applied = tool.run("apply", "-f", file)
 
     assert applied.code == 0, applied.err
+    assert applied.err.count(f"applied Namespace {prefix}\n") == 1
     assert f"applied DaemonSet {prefix}/agent" in applied.err
     assert f"{NODES} of {NODES} nodes updated, {NODES} available" in applied.err
     outputs = tool.does("outputs", "-f", file, "-o", "json")
@@ -199,18 +200,59 @@ def test_nothing_is_applied_if_a_later_manifest_is_refused(tool: Tool, prefix: s
     assert tool.live("namespace", prefix) is None
 
 
-def test_what_only_the_server_can_know_is_refused_before_the_namespace_is_made(tool: Tool, prefix: str) -> None:
-    """Here a policy of the cluster's own. It names the object as the manifest does, not what stood in for it."""
+def test_a_policy_is_asked_in_the_namespace_itself_before_anything_else_is_made(tool: Tool, prefix: str) -> None:
     tool.plane.apply(POLICY.format(name=prefix))
-    file = tool.write("agent.yaml", an_agent("agent", prefix, pod_labels={"forbidden": prefix}))
-    waiting.until("the policy holds", lambda: tool.run("apply", "-f", file, "--dry-run").code == 3, 30)
+    manifest = everything("agent", prefix)
+    manifest["spec"]["pod_labels"] = {"forbidden": prefix}
+    file = tool.write("agent.yaml", manifest)
+    doubt = f"DaemonSet {prefix}/agent: Namespace {prefix} is yet to be made; in default it would be refused: "
+    waiting.until("the policy holds", lambda: doubt in tool.run("apply", "-f", file, "--dry-run").err, 30)
 
+    tried = tool.run("diff", "-f", file)
     refused = tool.run("apply", "-f", file)
 
+    assert tried.code == 1
+    assert doubt in tried.err
+    assert "no such label" in tried.err
+    assert f"{prefix}-agent" not in tried.err
     assert refused.code == 3
+    assert f"nothing was changed, but that Namespace {prefix} was made:" in refused.err
     assert f"DaemonSet {prefix}/agent: " in refused.err
     assert "no such label" in refused.err
-    assert f"{prefix}-agent" not in refused.err
+    assert not [name for name in tool.versions(prefix) if "/agent" in name]
+
+
+def test_a_policy_of_another_namespace_stops_nothing(tool: Tool, prefix: str) -> None:
+    """Not even one of the namespace in which objects are tried for one that is yet to be made."""
+    quota = ["--hard=count/configmaps=0", "-n", "default"]
+    tool.plane.kubectl("create", "quota", prefix, *quota)
+    try:
+        file = tool.write("agent.yaml", everything("agent", prefix))
+        waiting.until("the quota holds", lambda: "quota" in tool.run("apply", "-f", file, "--dry-run").err, 30)
+        tool.does("apply", "-f", file, "--no-wait")
+    finally:
+        tool.plane.kubectl("delete", "quota", prefix, "-n", "default")
+
+    assert tool.live("daemonset", "agent", prefix)
+
+
+def test_rights_in_a_namespace_that_is_yet_to_be_made_are_asked_for(tool: Tool, prefix: str) -> None:
+    home = f"{prefix}-home"
+    tool.plane.kubectl("create", "namespace", home)
+    tool.plane.kubectl("create", "serviceaccount", "founder", "-n", home)
+    tool.plane.kubectl("create", "clusterrole", prefix, "--verb=get,create,patch", "--resource=namespaces")
+    tool.plane.kubectl("create", "clusterrole", f"{prefix}-look", "--verb=get,list", "--resource=daemonsets.apps")
+    for role in (prefix, f"{prefix}-look"):
+        tool.plane.kubectl(
+            "create", "clusterrolebinding", role, f"--clusterrole={role}", f"--serviceaccount={home}:founder"
+        )
+    founder = Tool(tool.plane, tool.folder, tool.plane.kubeconfig(f"{home}/founder"))
+
+    refused = founder.run("apply", "-f", tool.write("agent.yaml", an_agent("agent", prefix)))
+
+    assert refused.code == 3
+    assert "nothing was changed:" in refused.err
+    assert f"DaemonSet {prefix}/agent: you may not create daemonsets in {prefix}" in refused.err
     assert tool.live("namespace", prefix) is None
 
 
@@ -420,9 +462,11 @@ def test_an_unknown_context_is_named_with_those_that_are_there(tool: Tool, prefi
 
 
 def test_a_dry_run_says_what_would_happen_and_changes_nothing(tool: Tool, prefix: str) -> None:
-    shown = tool.does("apply", "-f", tool.write("agent.yaml", everything("agent", prefix)), "--dry-run")
+    shown = tool.run("apply", "-f", tool.write("agent.yaml", everything("agent", prefix)), "--dry-run")
 
-    assert [line.split()[-1] for line in shown.splitlines()[1:]] == ["create"] * 9
+    assert shown.code == 0, shown.err
+    assert [line.split()[-1] for line in shown.out.splitlines()[1:]] == ["create"] * 9
+    assert f"Namespace {prefix} is yet to be made, so its policies and quotas could not be asked" in shown.err
     assert tool.live("namespace", prefix) is None
 
 

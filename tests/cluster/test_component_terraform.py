@@ -11,7 +11,9 @@ import pytest
 import lab
 from kubernetes_daemonset import names
 from kubernetes_daemonset.backends import terraform
+from kubernetes_daemonset.dump import plain
 from kubernetes_daemonset.resources import render
+from tests.component_tool import Tool
 from tests.terraform import LOGINS, NAME, PASSWORD, TEXTS, Terraform, a_container, an_agent
 
 Object = dict[str, Any]
@@ -58,7 +60,7 @@ def lasting(found: Mapping[str, Any]) -> Object:
     """What is the same however often an object is made, and who we are to the server."""
     metadata = {key: value for key, value in found["metadata"].items() if key not in {"uid", "resourceVersion"}}
     metadata.pop("creationTimestamp")
-    ours = [one for one in metadata["managedFields"] if one["manager"] == names.MANAGED_BY]
+    ours = [one for one in metadata["managedFields"] if one["manager"] == terraform.FIELD_MANAGER]
     metadata["managedFields"] = [{key: value for key, value in one.items() if key != "time"} for one in ours]
     assert ours
     return {key: value for key, value in found.items() if key != "status"} | {"metadata": metadata}
@@ -74,7 +76,7 @@ def test_it_makes_what_a_direct_apply_makes_and_takes_it_all_away(world: World) 
     world.terraform.destroy()
     assert world.found() == []
     listed = {"apiVersion": "v1", "kind": "List", "items": render(given)}
-    manager = f"--field-manager={names.MANAGED_BY}"
+    manager = f"--field-manager={terraform.FIELD_MANAGER}"
     world.plane.kubectl("apply", "--server-side", manager, "--filename=-", standard_input=json.dumps(listed))
     assert list(map(lasting, by_terraform)) == list(map(lasting, world.found()))
 
@@ -139,3 +141,41 @@ def test_a_namespace_outlives_the_agent_that_made_it(world: World) -> None:
     made.apply()
     made.destroy()
     assert [one["kind"] for one in world.found()] == ["Namespace"]
+
+
+def test_what_terraform_made_is_neither_taken_over_nor_deleted_by_a_direct_apply(world: World, tmp_path: Path) -> None:
+    given = an_agent(world.namespace)
+    world.terraform.init(terraform.module(given))
+    world.terraform.apply("-var=wait_for_rollout=false")
+    before = list(map(lasting, world.found()))
+    tool = Tool(world.plane, tmp_path, world.plane.kubeconfig())
+    same = tool.write("same.yaml", plain(given))
+    less = tool.write("less.yaml", plain(an_agent(world.namespace, config_maps={"agent.conf": TEXTS["agent.conf"]})))
+
+    refused = tool.run("apply", "-f", same)
+    deleted = tool.run("delete", "-f", less)
+
+    daemon_set = f"DaemonSet {world.namespace}/{NAME}"
+    assert refused.code == 3
+    assert (
+        f"{daemon_set}: was made by {terraform.FIELD_MANAGER}; deploy it by that, or take it by --adopt" in refused.err
+    )
+    assert f"left {daemon_set}, which was made by {terraform.FIELD_MANAGER}" in deleted.err
+    assert list(map(lasting, world.found())) == before
+    assert world.terraform.plan("-var=wait_for_rollout=false") == {}
+
+
+def test_what_both_made_is_left_when_the_manifest_no_longer_asks_for_it(world: World, tmp_path: Path) -> None:
+    world.terraform.init(terraform.module(an_agent(world.namespace)))
+    world.terraform.apply("-var=wait_for_rollout=false")
+    tool = Tool(world.plane, tmp_path, world.plane.kubeconfig())
+    tool.does("apply", "-f", tool.write("same.yaml", plain(an_agent(world.namespace))), "--adopt")
+    less = an_agent(world.namespace, config_maps={"agent.conf": TEXTS["agent.conf"]})
+
+    pruned = tool.run("apply", "-f", tool.write("less.yaml", plain(less)), "--force-conflicts")
+
+    assert pruned.code == 0, pruned.err
+    assert (
+        f"left ConfigMap {world.namespace}/agent-conf, which was also made by {terraform.FIELD_MANAGER}" in pruned.err
+    )
+    assert "ConfigMap" in {one["kind"] for one in world.found() if one["metadata"]["name"] == "agent-conf"}

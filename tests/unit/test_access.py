@@ -76,6 +76,39 @@ def test_without_any_configuration_all_places_are_named(tmp_path: Path, monkeypa
         access()
 
 
+def test_several_kubeconfigs_are_one_in_which_the_first_that_says_something_wins(tmp_path: Path) -> None:
+    """Files that are not there, and entries that are empty, are passed over; a path is relative to its own file."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "token").write_text("first")
+    users = written(tmp_path / "a", {"users": a_config({"tokenFile": "token"})["users"]})
+    whole = written(tmp_path, a_config({"token": "second"}))
+
+    found = access(Path(f":{tmp_path}/none::{users}:{whole}:"))
+
+    assert (found.server, found.namespace) == ("https://192.0.2.1:6443/prefix", "mine")
+    assert asyncio.run(Login(found).header()) == "Bearer first"
+
+
+def test_the_variable_may_name_several_kubeconfigs_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = written(tmp_path, a_config())
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/none:{file}")
+    assert access().namespace == "mine"
+
+
+@pytest.mark.parametrize("content", ["a: [", "just words", "users: [{}]"])
+def test_of_several_kubeconfigs_the_broken_one_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a").mkdir()
+    broken, whole = written(tmp_path / "a", content), written(tmp_path, a_config())
+    with pytest.raises(AccessError, match=f"{broken}.* is no kubeconfig"):
+        access(Path(f"{whole}:{broken}"))
+
+
+@pytest.mark.parametrize("named", ["/nowhere/a:/nowhere/b", ":"])
+def test_where_no_kubeconfig_is_there_all_are_named(named: str) -> None:
+    with pytest.raises(AccessError, match=f"{named}: .*not found"):
+        access(Path(named))
+
+
 def login(folder: Path, user: dict[str, Any]) -> Login:
     found: Access = access(written(folder, a_config(user)))
     return Login(found)

@@ -7,15 +7,17 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
 
-from bench import floor, generator, journal, measure, reaction, report
+from bench import component, floor, generator, journal, measure, reaction, report
 from bench.api import Credentials, Watch
 from bench.journal import Journal, Moment
+from kubernetes_daemonset import sources
 from lab.audit import Call, Calls
 
 CREDENTIALS = Credentials("https://192.0.2.1", "ca", "crt", "key")
@@ -296,3 +298,25 @@ def test_a_saved_result_says_on_what_it_was_measured(
     assert saved["machine"]["cores"] == os.cpu_count()
     assert set(saved["versions"]) >= {"kubernetes", "python", "kube-node-ready"}
     assert path.name.endswith("-burst-1000.json")
+
+
+# The component
+
+
+def test_a_folder_of_manifests_holds_so_many_agents_that_do_not_meet(tmp_path: Path) -> None:
+    component.write(tmp_path, 3)
+    loaded = sources.read([str(tmp_path)])
+    assert len({one.manifest.metadata.name for one in loaded}) == 3
+    assert not sources.collisions(loaded)
+
+
+def test_a_typical_cost_is_the_median_of_time_and_of_cpu() -> None:
+    costs = [component.Cost(3.0, 1.0), component.Cost(1.0, 2.0), component.Cost(2.0, 9.0)]
+    assert component.typical(costs) == (2.0, 2.0)
+
+
+def test_a_result_about_manifests_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    saved = msgspec.json.decode(report.save("validate", 1000, {}, of="manifests").read_bytes())
+    assert saved["manifests"] == 1000
+    assert "nodes" not in saved

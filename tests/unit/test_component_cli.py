@@ -2,12 +2,14 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kubernetes_daemonset import offline
+from kubernetes_daemonset.explain import NoSuchField, explain
 from kubernetes_daemonset.manifest import load
 from kubernetes_daemonset.validate import validate
 from tests.component_tool import COMMAND
@@ -157,10 +159,55 @@ def test_explain_tells_what_the_proto_files_say() -> None:
     assert "DirectoryOrCreate" in said
 
 
+@pytest.mark.parametrize(
+    ("path", "head"),
+    [
+        ("spec.tolerations[0].key", "spec.tolerations.key: text"),
+        ("spec.tolerations.key", "spec.tolerations.key: text"),
+        ("spec.tolerations[0]", "spec.tolerations: KubernetesDaemonSetToleration"),
+        ("spec.tolerations", "spec.tolerations: list of KubernetesDaemonSetToleration"),
+        ("spec.container.app.args[0]", "spec.container.app.args: text"),
+        ("spec.container.app.env.variables[FOO]", "spec.container.app.env.variables.FOO: KubernetesDaemonSetEnvValue"),
+        ("spec.container.app.env.variables.FOO", "spec.container.app.env.variables.FOO: KubernetesDaemonSetEnvValue"),
+        ("spec.container.app.env.variables[FOO].value", "spec.container.app.env.variables.FOO.value: text"),
+        ("spec.node_selector[kubernetes.io/os]", 'spec.node_selector["kubernetes.io/os"]: text'),
+        ('spec.node_selector["kubernetes.io/os"]', 'spec.node_selector["kubernetes.io/os"]: text'),
+        (r"spec.node_selector.kubernetes\.io/os", 'spec.node_selector["kubernetes.io/os"]: text'),
+    ],
+)
+def test_explain_takes_paths_as_mistakes_name_them_and_as_people_type_them(path: str, head: str) -> None:
+    found = explain(path)
+    assert f"{found.path}: {found.type}" == head
+    assert found.about
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("spec.host_network[0]", "spec.host_network holds one value, so there is no 0 in it"),
+        ("spec.container.app.args[0].x", "spec.container.app.args holds one value, so there is no x in it"),
+        ("spec.tolerations[first].key", "spec.tolerations: unknown field 'first'"),
+        ("spec.container[app", '"spec.container[app" is no path; write names with dots between them'),
+        ("volume_mounts[0].name", "the manifest: unknown field 'volume_mounts'; it has"),
+    ],
+)
+def test_explain_says_what_to_type_instead(path: str, said: str) -> None:
+    with pytest.raises(NoSuchField) as why:
+        explain(path)
+    assert said in str(why.value)
+
+
 def test_explain_names_the_nearest_field() -> None:
     said = run("explain", "spec.tolerationz")
     assert said.returncode == 2
     assert "did you mean tolerations?" in said.stderr
+
+
+def test_validate_loads_nothing_that_only_other_verbs_need() -> None:
+    script = "import sys; import kubernetes_daemonset.validating; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
+    unneeded = {"httpx2", "importlib.metadata", "importlib.resources", "kubernetes_daemonset.backends.terraform"}
+    assert not unneeded & set(done.stdout.split())
 
 
 def test_a_reader_that_stops_early_gets_no_traceback() -> None:

@@ -43,6 +43,7 @@ def spec_after(*assignments: str) -> dict[str, object]:
         ("spec.priority_class_name=a=b", "priority_class_name", "a=b"),
         ("spec.node_selector.zone=north", "node_selector", {"zone": "north"}),
         ("spec.node_selector[kubernetes.io/os]=linux", "node_selector", {"kubernetes.io/os": "linux"}),
+        ('spec.node_selector["kubernetes.io/os"]=linux', "node_selector", {"kubernetes.io/os": "linux"}),
         (r"spec.node_selector.kubernetes\.io/os=linux", "node_selector", {"kubernetes.io/os": "linux"}),
         ("spec.node_selector={zone: north, disk: fast}", "node_selector", {"zone": "north", "disk": "fast"}),
         ("spec.tolerations[0].key=two", "tolerations", [{"key": "two", "operator": "Exists"}]),

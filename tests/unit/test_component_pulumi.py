@@ -17,7 +17,8 @@ import yaml
 import kubernetes_daemonset
 from kubernetes_daemonset import manifest
 from kubernetes_daemonset.backends import given
-from kubernetes_daemonset.backends.pulumi import KubernetesDaemonSetComponent, ManifestRunError, needs
+from kubernetes_daemonset.backends.order import needs
+from kubernetes_daemonset.backends.pulumi import KubernetesDaemonSetComponent, ManifestRunError
 from tests.pulumi_agents import SECRET, a_small_agent, an_agent, with_login
 from tests.pulumi_mocks import MARK, SECRET_MARK, Engine, deploy, named, rendered
 

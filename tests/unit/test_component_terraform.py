@@ -144,9 +144,9 @@ def test_what_comes_and_goes_leaves_the_others_names_alone() -> None:
     assert all(after[name] == one for name, one in before.items() if name != "daemon_set")
 
 
-def test_every_object_is_applied_by_the_server_and_in_our_name() -> None:
+def test_every_object_is_applied_by_the_server_and_under_a_name_that_no_direct_apply_uses() -> None:
     for one in resources(terraform.module(an_agent())).values():
-        assert (one["server_side_apply"], one["field_manager"]) == (True, "kubernetes-daemonset")
+        assert (one["server_side_apply"], one["field_manager"]) == (True, "kubernetes-daemonset-terraform")
 
 
 def test_the_rollout_is_waited_for_unless_that_is_declined() -> None:

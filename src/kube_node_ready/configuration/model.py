@@ -137,7 +137,7 @@ class Logging(Part, frozen=True):
 
 class Kubernetes(Part, frozen=True):
     kubeconfig_path: Annotated[
-        Path, about("A kubeconfig file; if empty: the pod's own ServiceAccount, else ~/.kube/config.")
+        Path, about("A kubeconfig file, or several: a:b; if empty: the pod's own ServiceAccount, else ~/.kube/config.")
     ] = ""
     qps: Annotated[Rate, about("How many requests a second the controller sends; 0 is without limit.")] = 500
     burst: Annotated[Count, about("How many of them may go out at once.")] = 1000

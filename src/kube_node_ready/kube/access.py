@@ -20,6 +20,7 @@ from lightkube.core.exceptions import ConfigError
 from msgspec import Struct
 
 from kube_node_ready.kube.errors import AccessError
+from kube_node_ready.kube.kubeconfig import load
 
 _AUTHORIZATION = "Authorization"
 _OLD_EXEC = "client.authentication.k8s.io/v1beta1"
@@ -39,10 +40,12 @@ class Access(Struct, frozen=True):
 
 
 def access(kubeconfig: Path | None = None) -> Access:
-    """By that file; without one, as a pod's ServiceAccount, by `KUBECONFIG`, or by ~/.kube/config."""
+    """By that file, or by those if there are colons in it as in `KUBECONFIG`; without one, as a pod's ServiceAccount,
+    by `KUBECONFIG`, or by ~/.kube/config.
+    """
     where = str(kubeconfig) if kubeconfig else "ServiceAccount, KUBECONFIG or ~/.kube/config"
     try:
-        return _access(KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_env())
+        return _access(load(kubeconfig))
     except yaml.YAMLError as why:
         raise AccessError(f"{where}: this is not YAML: {_first_line(why)}") from why
     except ssl.SSLError as why:

@@ -4,7 +4,6 @@
 Objects stay the plain data that the renderer made; nothing is decoded into types and encoded again.
 """
 
-import json
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,18 +12,21 @@ from typing import Any, Final, Self
 from urllib.parse import quote
 
 import httpx2
-import yaml
-from lightkube.config.client_adapter import Client, ConnectionParams
+from lightkube.config.client_adapter import Client, ConnectionParams, ExecAuth
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
-from msgspec import structs
 
+from kubernetes_daemonset.backends.kubeconfig import load
+from kubernetes_daemonset.backends.login import Login, LoginError
 from kubernetes_daemonset.changes import Ref
+from kubernetes_daemonset.dump import ascii_yaml
 from kubernetes_daemonset.names import MANAGED_BY
 
 Json = dict[str, Any]
 
 _TIMEOUT: Final = httpx2.Timeout(30)  # seconds: an API server answers these requests in one, or is in trouble
+_IN_TROUBLE: Final = {429, 500, 502, 503, 504}  # answers that a server may take back by itself
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _PAGE: Final = 500  # objects a list request: what kubectl asks for
 
 # Every kind that the renderer makes: the path of its API, its plural, and whether it lives in a namespace.
@@ -64,6 +66,10 @@ class Forbidden(ClusterError):
     """The caller's rights do not suffice."""
 
 
+class Invalid(ClusterError):
+    """Fields of the object are wrong, wherever it is put."""
+
+
 class Missing(ClusterError):
     """The object, or the namespace it should be in, is not there."""
 
@@ -100,13 +106,22 @@ class Cluster:
         ref = Ref.of(body)
         parameters = {"fieldManager": MANAGED_BY, "force": str(force).lower()} | ({"dryRun": "All"} if dry_run else {})
         headers = {"Content-Type": "application/apply-patch+yaml"}
-        return self._send("PATCH", path(ref), str(ref), params=parameters, headers=headers, content=json.dumps(body))
+        return self._send("PATCH", path(ref), str(ref), params=parameters, headers=headers, content=ascii_yaml(body))
 
     def delete(self, ref: Ref, uid: str, *, foreground: bool = False) -> None:
         """Deletes this very object; one that is gone, or another of the same name, is left alone."""
         options: Json = {"preconditions": {"uid": uid}} | ({"propagationPolicy": "Foreground"} if foreground else {})
         with suppress(Missing, Conflict):
             self._send("DELETE", path(ref), str(ref), json=options)
+
+    def may(self, verb: str, ref: Ref) -> bool:
+        """Whether the caller has this right, in a namespace that need not be there yet."""
+        api, plural, _ = KINDS[ref.kind]
+        group = api.split("/")[1] if api.startswith("apis/") else ""
+        about = {"verb": verb, "group": group, "resource": plural, "namespace": ref.namespace, "name": ref.name}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+        answer = self._send("POST", _REVIEWS, str(ref), json=review | {"spec": {"resourceAttributes": about}})
+        return bool(answer.get("status", {}).get("allowed"))
 
     def list(
         self, kind: str, namespace: str, labels: Mapping[str, str], fields: Mapping[str, str] | None = None
@@ -125,9 +140,8 @@ class Cluster:
             answer = self._http.request(method, where, **options)
         except httpx2.HTTPError as why:
             raise Unreachable(f"{self._http.base_url} does not answer: {str(why) or type(why).__name__}") from why
-        except (ConfigError, OSError, ValueError, KeyError, TypeError) as why:
-            # Besides lightkube's own, what a login program can cause: it is missing, or prints something else.
-            raise Unreachable(f"cannot log in: {type(why).__name__}: {why}") from why
+        except (LoginError, ConfigError, OSError, ValueError) as why:  # the last: a token that no header can carry
+            raise Unreachable(f"cannot log in: {why}") from why
         return _understood(answer, what)
 
 
@@ -139,14 +153,20 @@ def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
     """By that file and context; without a file as a pod's account, by KUBECONFIG, or by ~/.kube/config."""
     where = str(kubeconfig) if kubeconfig else "ServiceAccount, KUBECONFIG or ~/.kube/config"
     try:
-        config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_env()
-        return Cluster(Client(_with_exec(_chosen(config, context)), ConnectionParams(timeout=_TIMEOUT)))
+        return Cluster(_client(_chosen(load(kubeconfig), context)))
     except ConfigError as why:
         raise ClusterError(f"{where}: {why}") from why
-    except (yaml.YAMLError, ssl.SSLError, OSError) as why:
+    except (ssl.SSLError, OSError) as why:
         raise ClusterError(f"{where}: cannot be used: {str(why).splitlines()[0]}") from why
     except (TypeError, AttributeError, KeyError, ValueError, AssertionError, httpx2.InvalidURL) as why:
         raise ClusterError(f"{where}: this is no kubeconfig: {why}") from why
+
+
+def _client(config: SingleConfig) -> httpx2.Client:
+    client = Client(config, ConnectionParams(timeout=_TIMEOUT))
+    if config.user and config.user.exec and isinstance(client.auth, ExecAuth):
+        client.auth = Login(config.user.exec)
+    return client
 
 
 def _chosen(config: KubeConfig, context: str | None) -> SingleConfig:
@@ -157,34 +177,34 @@ def _chosen(config: KubeConfig, context: str | None) -> SingleConfig:
     return chosen
 
 
-def _with_exec(config: SingleConfig) -> SingleConfig:
-    """Lightkube refuses login programs of API version v1, whose answer is that of v1beta1."""
-    program = config.user.exec if config.user else None
-    if not config.user or not program or program.apiVersion != "client.authentication.k8s.io/v1":
-        return config
-    older = structs.replace(program, apiVersion="client.authentication.k8s.io/v1beta1")
-    return config._replace(user=structs.replace(config.user, exec=older))
-
-
 def _understood(answer: httpx2.Response, what: str) -> Json:
-    try:
-        body = answer.json()
-    except ValueError:
-        body = None
-    if not isinstance(body, dict):
-        raise ClusterError(f"{what}: the API server answered {answer.status_code} with something that is no object")
+    body = _object(answer)
+    if body is None:
+        text = f"{what}: the API server answered {answer.status_code} with something that is no object"
+        raise (Unreachable if answer.status_code in _IN_TROUBLE else ClusterError)(text)
     if answer.is_success:
         return body
     text = f"{what}: {body.get('message', answer.status_code)}"
+    causes = body.get("details", {}).get("causes", [])
     match answer.status_code:
         case 403 if body.get("reason") == "Forbidden":
             raise Forbidden(text)
         case 404:
             raise Missing(text)
         case 409:
-            causes = body.get("details", {}).get("causes", [])
             raise Conflict(text, [f"{one.get('field', '?')} ({one.get('message', '?')})" for one in causes])
-        case 429 | 500 | 502 | 503 | 504:
+        case 422 if any(one.get("field") for one in causes):  # a policy's refusal names none
+            raise Invalid(text)
+        case code if code in _IN_TROUBLE:
             raise Unreachable(text)
         case _:
             raise ClusterError(text)
+
+
+def _object(answer: httpx2.Response) -> Json | None:
+    """None if it is none: whoever stands before a server that is away answers in HTML."""
+    try:
+        body = answer.json()
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None

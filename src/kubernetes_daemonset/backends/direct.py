@@ -2,7 +2,8 @@
 """Rendered objects -> a cluster, by server-side apply.
 
 Nothing is changed before everything was tried: each object is sent as a dry run first, and a refusal, a conflict with
-another manager or an object that belongs to someone else ends it there. Every write is absolute and may be repeated, so
+another manager or an object that belongs to someone else ends it there. Only a namespace that is missing is made before
+the last try, since nothing can be tried in one that is not there. Every write is absolute and may be repeated, so
 whatever interrupts a deployment, running it again finishes it.
 """
 
@@ -21,9 +22,11 @@ from kubernetes_daemonset.backends.cluster import (
     ClusterError,
     Conflict,
     Forbidden,
+    Invalid,
     Missing,
     Unreachable,
 )
+from kubernetes_daemonset.backends.ownership import is_of, made_by_us, objections, other_makers
 from kubernetes_daemonset.changes import Change, Plan, Ref, used_by_pods
 from kubernetes_daemonset.rollout import Rollout, complaints, rollout, troubles
 
@@ -32,19 +35,21 @@ Json = dict[str, Any]
 _POLL: Final = 0.5  # seconds; one small object is read
 _TROUBLE_EVERY: Final = 4  # polls; pods are many, and their troubles last
 _PRUNED: Final = ("ConfigMap", "Secret", "ServiceAccount", "RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole")
-# What stands in for a namespace that is yet to be made, when objects for it are tried.
+# Where objects for a namespace that is yet to be made are tried. Every cluster has it.
 _STAND_IN: Final = "default"
+_TO_APPLY: Final = ("create", "patch")  # the rights that the server wants for an apply that makes an object
 _LONGEST_NAME: Final = 253
 
 Tell = Callable[[str], None]
 
 
 class Refused(Exception):
-    """The cluster will not take the objects. Nothing was changed."""
+    """The cluster will not take the objects. Nothing was changed, but for namespaces that were made to try them in."""
 
-    def __init__(self, reasons: Sequence[str]) -> None:
+    def __init__(self, reasons: Sequence[str], made: Sequence[Ref] = ()) -> None:
         super().__init__("\n".join(reasons))
         self.reasons = reasons
+        self.made = made
 
 
 class TooLate(Exception):
@@ -74,14 +79,16 @@ def plans(cluster: Cluster, wishes: Sequence[Wish]) -> list[Plan]:
 
 def _plan(cluster: Cluster, wish: Wish, to_come: set[str], reasons: list[str]) -> Plan:
     changes: list[Change] = []
+    doubts: list[str] = []
     for body in wish.objects:
         ref = Ref.of(body)
         try:
             before = cluster.get(ref)
-            if ref.kind == "Namespace" and before is not None and not _carries_our_label(before):
+            if ref.kind == "Namespace" and before is not None and not made_by_us(before):
                 continue  # someone else's: it is there, which is all that was asked for
-            reasons += _not_ours(wish, body, before)
-            after = _tried(cluster, body, wish, to_come)
+            reasons += objections(wish.manifest, body, before, adopt=wish.adopt)
+            elsewhere = ref.namespace in to_come
+            after = _tried_elsewhere(cluster, body, doubts) if elsewhere else _tried(cluster, body, wish)
             changes.append(Change(ref, before, after))
         except Conflict as why:
             reasons += [f"{ref}: {one}" for one in why.fields] or [str(why)]
@@ -92,12 +99,22 @@ def _plan(cluster: Cluster, wish: Wish, to_come: set[str], reasons: list[str]) -
     leftovers, warnings = _leftovers(cluster, wish.manifest, wish.objects)
     to_apply = {change.ref for change in changes}
     changes += [Change(Ref.of(one), one, None) for one in leftovers]
-    return Plan(tuple(body for body in wish.objects if Ref.of(body) in to_apply), tuple(changes), tuple(warnings))
+    objects = tuple(body for body in wish.objects if Ref.of(body) in to_apply)
+    return Plan(objects, tuple(changes), (*doubts, *warnings))
 
 
-def carry_out(cluster: Cluster, planned: Plan, *, force: bool = False, tell: Tell) -> None:
-    """Applies the objects in their order."""
-    for body in planned.objects:
+def make_namespaces(cluster: Cluster, planned: Plan, tell: Tell) -> None:
+    """Those that are yet to be made: what is to be in them can be tried only when they are there."""
+    _apply(cluster, [body for body in planned.objects if Ref.of(body) in planned.new_namespaces], tell)
+
+
+def carry_out(cluster: Cluster, planned: Plan, *, force: bool = False, made: Sequence[Ref] = (), tell: Tell) -> None:
+    """Applies the objects in their order, but for those that were made just now."""
+    _apply(cluster, [body for body in planned.objects if Ref.of(body) not in made], tell, force=force)
+
+
+def _apply(cluster: Cluster, objects: Sequence[Json], tell: Tell, *, force: bool = False) -> None:
+    for body in objects:
         cluster.apply(body, force=force)
         tell(f"applied {Ref.of(body)}")
 
@@ -142,7 +159,7 @@ def wait(
 def remove(
     cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json], *, seconds: float, tell: Tell
 ) -> None:
-    """Deletes everything that was made for the manifest, now or earlier, pods first; the namespace stays."""
+    """Deletes everything that we made for the manifest, now or earlier, pods first; the namespace stays."""
     found, warnings = existing(cluster, manifest, objects)
     for warning in warnings:
         tell(warning)
@@ -154,10 +171,16 @@ def remove(
 
 
 def existing(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json]) -> tuple[list[Json], list[str]]:
-    """What the manifest has in the cluster, in the order of deletion; and what could not be looked at."""
-    found = [live for body in objects if body["kind"] != "Namespace" and (live := cluster.get(Ref.of(body)))]
+    """What we made for the manifest, in the order of deletion; and what is left, or could not be looked at."""
+    there = [live for body in objects if body["kind"] != "Namespace" and (live := cluster.get(Ref.of(body)))]
+    found = [live for live in reversed(there) if is_of(manifest, live)]
+    left = [_left(live, "which was made by") for live in found if not made_by_us(live)]
     leftovers, warnings = _leftovers(cluster, manifest, objects)
-    return [*reversed([live for live in found if _is_ours(manifest, live)]), *leftovers], warnings
+    return [*(live for live in found if made_by_us(live)), *leftovers], [*left, *warnings]
+
+
+def _left(live: Json, why: str) -> str:
+    return f"left {Ref.of(live)}, {why} {', '.join(other_makers(live)) or 'someone else'}"
 
 
 def remove_namespace(cluster: Cluster, namespace: str, tell: Tell) -> None:
@@ -166,17 +189,15 @@ def remove_namespace(cluster: Cluster, namespace: str, tell: Tell) -> None:
     live = cluster.get(ref)
     if live is None:
         return
-    if not _carries_our_label(live):
+    if not made_by_us(live):
         raise ClusterError(f"{ref} was not made by {names.MANAGED_BY}; delete it by hand if you mean to")
     cluster.delete(ref, live["metadata"]["uid"])
     tell(f"deleted {ref} and what is in it")
 
 
-def _tried(cluster: Cluster, body: Json, wish: Wish, to_come: set[str]) -> Json:
-    """What the server would make of an object. For a namespace that is yet to be made, another one stands in."""
+def _tried(cluster: Cluster, body: Json, wish: Wish) -> Json:
+    """What the server would make of an object."""
     ref = Ref.of(body)
-    if ref.namespace in to_come:
-        return _tried_elsewhere(cluster, body, ref)
     try:
         return cluster.apply(body, force=wish.force, dry_run=True)
     except Missing:
@@ -187,60 +208,44 @@ def _tried(cluster: Cluster, body: Json, wish: Wish, to_come: set[str]) -> Json:
         return body
 
 
-def _tried_elsewhere(cluster: Cluster, body: Json, ref: Ref) -> Json:
+def _tried_elsewhere(cluster: Cluster, body: Json, doubts: list[str]) -> Json:
+    """The same for a namespace that is yet to be made, as far as can be known: another one stands in for it.
+
+    Rights can be asked for. Whether the object itself is right does not depend on the namespace. All else that the
+    server says is said of the stand-in: its policies and quotas, which are told and stop nothing.
+    """
+    ref = Ref.of(body)
+    for verb in _TO_APPLY:
+        if not cluster.may(verb, ref):
+            where = f"{KINDS[ref.kind][1]} in {ref.namespace}"
+            raise Forbidden(f"{ref}: you may not {verb} {where}; if whoever makes the namespace may, make it first")
     moved = copy.deepcopy(body)
     stand_in = Ref(ref.kind, f"{ref.namespace}-{ref.name}"[:_LONGEST_NAME].rstrip("-."), _STAND_IN)
     moved["metadata"] |= {"namespace": stand_in.namespace, "name": stand_in.name}
     try:
         result = cluster.apply(moved, force=True, dry_run=True)
-    except (Forbidden, Missing):  # rights and roles of the stand-in say nothing about the namespace
+    except Missing:  # the role of a binding, which comes along
         return body
     except Unreachable:
         raise
     except ClusterError as why:
-        text = str(why).replace(str(stand_in), str(ref)).replace(f'"{stand_in.name}"', f'"{ref.name}"')
-        raise ClusterError(text) from why
+        said = str(why).replace(f'"{stand_in.name}"', f'"{ref.name}"').removeprefix(f"{stand_in}: ")
+        if isinstance(why, Invalid):
+            raise Invalid(f"{ref}: {said}") from why
+        doubts.append(f"{ref}: Namespace {ref.namespace} is yet to be made; in {_STAND_IN} it would be refused: {said}")
+        return body
     result["metadata"] |= {"namespace": ref.namespace, "name": ref.name}
     return result
-
-
-def _not_ours(wish: Wish, body: Json, live: Json | None) -> Iterator[str]:
-    if live is None or body["kind"] == "Namespace":
-        return
-    labels = live["metadata"].get("labels", {})
-    ref = Ref.of(body)
-    if body["kind"] == "DaemonSet" and live["spec"]["selector"] != body["spec"]["selector"]:
-        yield (
-            f"{ref}: exists with the selector {live['spec']['selector'].get('matchLabels')}, which nobody can change;"
-            f" run kubectl delete daemonset {ref.name} --namespace {ref.namespace} --cascade=orphan, apply again,"
-            " then delete the old pods"
-        )
-    elif _is_ours(wish.manifest, live) or (wish.adopt and not _carries_our_label(live)):
-        return
-    elif _carries_our_label(live):
-        yield f"{ref}: belongs to the component {labels.get(names.NAME, '?')}; give this one another name"
-    else:
-        makers = sorted({one.get("manager", "?") for one in live["metadata"].get("managedFields", [])})
-        yield f"{ref}: was made by {', '.join(makers) or 'someone else'}; give ours another name, or take it by --adopt"
-
-
-def _carries_our_label(live: Json) -> bool:
-    return bool(live["metadata"].get("labels", {}).get(names.MANAGED_BY_LABEL) == names.MANAGED_BY)
-
-
-def _is_ours(manifest: KubernetesDaemonSet, live: Json) -> bool:
-    labels = live["metadata"].get("labels", {})
-    return all(labels.get(key) == value for key, value in names.owned(manifest).items())
 
 
 def _leftovers(
     cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json]
 ) -> tuple[list[Json], list[str]]:
-    """What we made for an earlier manifest and this one does not ask for; and what we were not allowed to look for."""
+    """What we alone made for an earlier manifest and this one does not ask for; and what stays or was not seen."""
     wanted = {Ref.of(body) for body in objects}
     used = used_by_pods(objects)  # no longer made by us, perhaps, but needed all the same
     found: list[Json] = []
-    warnings = []
+    warnings: list[str] = []
     for kind in _PRUNED:
         namespace = names.namespace(manifest) if KINDS[kind][2] else ""
         try:
@@ -250,13 +255,10 @@ def _leftovers(
             continue
         bodies = [{"kind": kind} | live for live in listed]
         unwanted = [live for live in bodies if Ref.of(live) not in wanted and (kind, Ref.of(live).name) not in used]
-        found += [live for live in unwanted if _made_by_us(live)]
+        mine = [live for live in unwanted if made_by_us(live)]
+        warnings += [_left(live, "which was also made by") for live in mine if other_makers(live)]
+        found += [live for live in mine if not other_makers(live)]
     return found, warnings
-
-
-def _made_by_us(live: Json) -> bool:
-    """Labels can be copied, and `render` feeds other tools; what they made is theirs to delete."""
-    return any(one.get("manager") == names.MANAGED_BY for one in live["metadata"].get("managedFields", []))
 
 
 def _troubles(cluster: Cluster, manifest: KubernetesDaemonSet, live: Json) -> list[str]:

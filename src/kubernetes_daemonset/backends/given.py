@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from kubernetes_daemonset import validate
+from kubernetes_daemonset import files, validate
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
 from kubernetes_daemonset.manifest import KIND, Loaded, entry, load
@@ -42,7 +42,7 @@ def read(manifest: Manifest, source: str) -> Loaded:
         case str() if _is_text(manifest):
             return _only(load(manifest.encode(errors="surrogatepass"), source), source)
         case str() | os.PathLike():
-            return _from_file(Path(manifest))
+            return _only(load(files.content(Path(manifest)), str(manifest)), str(manifest))
         case _:
             what = type(manifest).__name__
             text = f"{what} is no manifest; give a mapping, YAML, the path of a file or a message"
@@ -52,15 +52,6 @@ def read(manifest: Manifest, source: str) -> Loaded:
 def _is_text(manifest: str) -> bool:
     """A manifest has more than one line, unless it is JSON; a path has one."""
     return "\n" in manifest or manifest.lstrip().startswith("{") or not manifest.strip()
-
-
-def _from_file(path: Path) -> Loaded:
-    try:
-        content = path.read_bytes()
-    except (OSError, ValueError) as why:
-        reason = why.strerror if isinstance(why, OSError) else why
-        raise ManifestError([Mistake("", f"cannot be read: {reason}", Place(str(path)))]) from why
-    return _only(load(content, str(path)), str(path))
 
 
 def _from_mapping(manifest: Mapping[str, Any], source: str) -> Loaded:

@@ -18,9 +18,13 @@ from typing import Final
 
 from kubernetes_daemonset import names
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
+from kubernetes_daemonset.backends.order import needs
+from kubernetes_daemonset.dump import ascii_yaml
 from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
 from kubernetes_daemonset.resources import Json, render
 
+# Not that of a direct apply: each tool changes and deletes what it made itself, and knows it by this name.
+FIELD_MANAGER: Final = f"{names.MANAGED_BY}-terraform"
 SECRETS_FILE: Final = "terraform.tfvars.json"  # for its owner's eyes only
 
 _VERSIONS: Final = {
@@ -69,7 +73,6 @@ _SECRETS: Final = {
 _MANY: Final = {"ConfigMap", "Secret"}  # of these kinds there may be more than one
 # The provider hands on as YAML what it is given, where these cannot stand: it fails, or swallows U+0085 silently.
 _LOST: Final = re.compile(r"[\x7f-\x9f\ufeff\ufffe\uffff]")
-_NOT_ASCII: Final = re.compile(r"[^\n -~]")
 
 
 def module(given: KubernetesDaemonSetStackInput) -> dict[str, str]:
@@ -77,7 +80,7 @@ def module(given: KubernetesDaemonSetStackInput) -> dict[str, str]:
     objects = {_resource_name(one): one for one in render(given)}
     if lost := [mistake for one in objects.values() if (mistake := _lost(one))]:
         raise ManifestError(lost)
-    secrets = {one["metadata"]["name"]: _text(one) for one in objects.values() if _is_secret(one)}
+    secrets = {one["metadata"]["name"]: ascii_yaml(one) for one in objects.values() if _is_secret(one)}
     variables = (
         _VARIABLES
         | ({"delete_namespace": _DELETE_NAMESPACE} if "namespace" in objects else {})
@@ -89,18 +92,18 @@ def module(given: KubernetesDaemonSetStackInput) -> dict[str, str]:
         "main.tf.json": _json({"resource": {"kubectl_manifest": _resources(objects)}}),
         "outputs.tf.json": _json({"output": _OUTPUTS}),
         SECRETS_FILE: _json({"secrets": secrets} if secrets else {}),
-        **{_file(name): _text(one) for name, one in objects.items() if not _is_secret(one)},
+        **{_file(name): ascii_yaml(one) for name, one in objects.items() if not _is_secret(one)},
     }
 
 
 def _resources(objects: Mapping[str, Json]) -> Json:
     found: Json = {}
     for name, one in objects.items():
-        needed = _needed_by(one, {other: objects[other] for other in found})
+        needed = [other for other in found if needs(one, objects[other])]
         found[name] = {
             "yaml_body": _body(name, one),
             "server_side_apply": True,
-            "field_manager": names.MANAGED_BY,
+            "field_manager": FIELD_MANAGER,
             "force_conflicts": "${var.force_conflicts}",
             **_by_kind(one),
             **({"depends_on": [f"kubectl_manifest.{other}" for other in needed]} if needed else {}),
@@ -130,17 +133,6 @@ def _by_kind(one: Json) -> Json:
             return {}
 
 
-def _needed_by(one: Json, earlier: Mapping[str, Json]) -> list[str]:
-    """Which of those that come before it must be there when it is made, and stay until it is gone."""
-    kind: str = one["kind"]
-    if kind == "DaemonSet":
-        return list(earlier)
-    needed = {"Namespace"} if "namespace" in one["metadata"] else set()
-    if kind.endswith("Binding"):
-        needed |= {kind.removesuffix("Binding"), "ServiceAccount"}
-    return [name for name, other in earlier.items() if other["kind"] in needed]
-
-
 def _resource_name(one: Json) -> str:
     """Does not change while the object keeps its name, whatever else comes and goes. Objects have no `_` in theirs."""
     kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", one["kind"]).lower()
@@ -153,13 +145,6 @@ def _file(name: str) -> str:
 
 def _is_secret(one: Json) -> bool:
     return bool(one["kind"] == "Secret")
-
-
-def _text(one: Json) -> str:
-    """JSON, but with YAML's escapes, which have no surrogate pairs. Every text is in quotes: whether `1e3` is one if it
-    is not depends on whom one asks.
-    """
-    return _NOT_ASCII.sub(lambda letter: f"\\U{ord(letter[0]):08x}", _json(one))
 
 
 def _lost(one: Json) -> Mistake | None:

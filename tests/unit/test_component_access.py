@@ -1,0 +1,220 @@
+"""How the component finds its cluster and logs in: kubeconfigs, several at once, and the programs that they name."""
+
+import http.server
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubernetes_daemonset.backends import login
+from kubernetes_daemonset.backends.cluster import Cluster, ClusterError, Unreachable, connect
+from kubernetes_daemonset.changes import Ref
+
+Json = dict[str, Any]
+
+THING = Ref("Namespace", "thing")
+API = "client.authentication.k8s.io"
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Says back what it was shown; refuses the tokens it is told to refuse."""
+
+    refused: frozenset[str] = frozenset()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        shown = self.headers.get("Authorization", "")
+        body = json.dumps({"shown": shown}).encode()
+        self.send_response(401 if shown in self.server.refused else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Not into a test's output."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(("127.0.0.1", 0), _Handler) as found:
+        thread = threading.Thread(target=found.serve_forever, args=(0.01,))
+        thread.start()
+        yield found
+        found.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+
+
+def a_config(server: str = "http://127.0.0.1:9", user: Json | None = None, name: str = "here") -> Json:
+    return {
+        "current-context": name,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "clusters": [{"name": name, "cluster": {"server": server}}],
+        "users": [{"name": name, "user": user or {"token": name}}],
+    }
+
+
+def written(file: Path, content: Json | str) -> Path:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+    return file
+
+
+def shown(kubeconfig: Path | None = None, context: str | None = None) -> str:
+    """What the server sees of whoever connects."""
+    with connect(kubeconfig, context) as cluster:
+        return _shown(cluster)
+
+
+def _shown(cluster: Cluster) -> str:
+    answer = cluster.get(THING)
+    assert answer
+    return str(answer["shown"])
+
+
+def test_several_kubeconfigs_are_one_in_which_the_first_that_says_something_wins(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that are not there, and entries that are empty, are passed over."""
+    contexts = written(tmp_path / "contexts", {"contexts": a_config()["contexts"]})
+    users = written(tmp_path / "users", a_config(server.url, {"token": "first"}) | {"clusters": [], "contexts": None})
+    whole = written(tmp_path / "whole", a_config(server.url, {"token": "second"}) | {"current-context": "none"})
+    other = written(tmp_path / "other", a_config(server.url, name="there"))
+    listed = ["", tmp_path / "none", contexts, "", users, whole, other, ""]
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(map(str, listed)))
+
+    assert shown() == "Bearer first"
+    assert shown(context="there") == "Bearer there"
+    with pytest.raises(ClusterError, match='there is no context "elsewhere"; it has here, there'):
+        connect(None, "elsewhere")
+    assert shown(whole, "here") == "Bearer second", "--kubeconfig means that file alone"
+
+
+def test_a_path_in_a_kubeconfig_is_relative_to_its_own_file(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "users").mkdir()
+    (tmp_path / "users" / "token").write_text("from-a-file")
+    users = written(tmp_path / "users" / "config", {"users": a_config(user={"tokenFile": "token"})["users"]})
+    clusters = written(tmp_path / "clusters" / "config", a_config(server.url) | {"users": None})
+    monkeypatch.setenv("KUBECONFIG", f"{clusters}:{users}")
+    assert shown() == "Bearer from-a-file"
+
+
+def test_an_empty_variable_is_none(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").mkdir()
+    written(tmp_path / "home" / ".kube" / "config", a_config(server.url, {"token": "usual"}))
+    monkeypatch.setenv("KUBECONFIG", "")
+    assert shown() == "Bearer usual"
+
+
+@pytest.mark.parametrize("content", ["a: [", "just words", "users: [{}]", "users: [{name: a, user: }]"])
+def test_of_several_kubeconfigs_the_broken_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    first, second = written(tmp_path / "first", a_config()), written(tmp_path / "second", content)
+    monkeypatch.setenv("KUBECONFIG", f"{first}:{second}")
+    with pytest.raises(ClusterError, match=f"{second} is no kubeconfig"):
+        connect(None, None)
+
+
+@pytest.mark.parametrize("value", ["/nowhere/a:/nowhere/b", ":"])
+def test_where_no_file_is_there_that_is_said(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("KUBECONFIG", value)
+    with pytest.raises(ClusterError, match=f"KUBECONFIG or ~/.kube/config: {value} not found"):
+        connect(None, None)
+
+
+def a_program(script: str, version: str = "v1", **more: object) -> Json:
+    return {"exec": {"apiVersion": f"{API}/{version}", "command": "sh", "args": ["-c", script], **more}}
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_a_login_program_is_told_what_it_is_asked_for_and_its_token_is_shown(
+    server: Server, tmp_path: Path, version: str
+) -> None:
+    script = """echo "$KUBERNETES_EXEC_INFO" > "$NOTES"; echo '{"status": {"token": "'$WHOSE'"}}'"""
+    notes = tmp_path / "notes"
+    environment = [{"name": "WHOSE", "value": "programs"}, {"name": "NOTES", "value": str(notes)}]
+    config = written(tmp_path / "config", a_config(server.url, a_program(script, version, env=environment)))
+
+    assert shown(config) == "Bearer programs"
+
+    told = json.loads(notes.read_text())
+    assert (told["kind"], told["apiVersion"]) == ("ExecCredential", f"{API}/{version}")
+
+
+def test_a_login_program_is_asked_once_and_again_when_its_token_is_refused(server: Server, tmp_path: Path) -> None:
+    script = """echo x >> "$NOTES"; echo '{"status": {"token": "'$(wc -l < "$NOTES" | tr -d ' ')'"}}'"""
+    notes = tmp_path / "notes"
+    program = a_program(script, env=[{"name": "NOTES", "value": str(notes)}])
+    with connect(written(tmp_path / "config", a_config(server.url, program)), None) as cluster:
+        assert [_shown(cluster), _shown(cluster)] == ["Bearer 1", "Bearer 1"]
+        server.refused = frozenset({"Bearer 1"})
+        assert _shown(cluster) == "Bearer 2"
+
+
+@pytest.mark.parametrize(
+    ("user", "complaint"),
+    [
+        ({"exec": {"apiVersion": f"{API}/v1", "command": "no-such-program"}}, "no-such-program: No such file"),
+        (
+            {
+                "exec": {
+                    "apiVersion": f"{API}/v1",
+                    "command": "no-such-program",
+                    "installHint": "Get it at\nexample.com",
+                }
+            },
+            "no-such-program: No such file or directory; Get it at example.com",
+        ),
+        ({"exec": {"apiVersion": f"{API}/v1", "command": "/etc"}}, "/etc: Permission denied"),
+        (a_program("exit 3"), "sh ended with 3"),
+        (a_program("echo hello"), "sh printed no token"),
+        (a_program(r"printf '\377'"), "sh printed no token"),
+        (a_program("echo '[]'"), "sh printed no token"),
+        (a_program("""echo '{"status": null}'"""), "sh printed no token"),
+        (a_program("""echo '{"status": {"clientCertificateData": "x"}}'"""), "sh printed no token"),
+        (a_program("""echo '{"status": {"token": 7}}'"""), "sh printed no token"),
+        (a_program("""echo '{"status": {"token": ""}}'"""), "sh printed no token"),
+        (a_program("""echo '{"status": {"token": "a\\nb"}}'"""), "sh printed no token"),
+        (a_program("exec sleep 60"), "sh gave no answer within 0.2 s"),
+        (a_program("""echo '{"status": {"token": "é"}}'"""), "sh printed no token"),
+        ({"token": "\ud83d"}, "surrogates not allowed"),
+        ({"tokenFile": "/nowhere/token"}, "/nowhere/token not found"),
+    ],
+)
+def test_whoever_cannot_log_in_is_told_why_in_one_sentence(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Json, complaint: str
+) -> None:
+    monkeypatch.setattr(login, "_SECONDS", 0.2)
+    with pytest.raises(Unreachable, match="cannot log in: ") as refused:
+        shown(written(tmp_path / "config", a_config(server.url, user)))
+    assert complaint in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_a_login_program_says_to_its_user_is_seen(
+    server: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = """echo open https://example.com/device >&2; echo '{"status": {"token": "t"}}'"""
+    assert shown(written(tmp_path / "config", a_config(server.url, a_program(script)))) == "Bearer t"
+    assert capfd.readouterr().err == "open https://example.com/device\n"
