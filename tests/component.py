@@ -82,7 +82,15 @@ def as_yaml(*trees: Json) -> str:
 
 
 def read(text: str | bytes) -> Loaded:
-    """The one manifest of a text."""
+    """The one manifest of a text, all of which could be read."""
+    loaded = read_in_part(text)
+    if loaded.mistakes:
+        raise ManifestError(list(loaded.mistakes))
+    return loaded
+
+
+def read_in_part(text: str | bytes) -> Loaded:
+    """The one manifest of a text, however much of it could not be read."""
     (loaded,) = manifest.load(text if isinstance(text, bytes) else text.encode(), SOURCE)
     return loaded
 

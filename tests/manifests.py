@@ -49,8 +49,8 @@ def some(must: Mapping[str, st.SearchStrategy[Any]], **may: st.SearchStrategy[An
     return st.fixed_dictionaries(dict(must), optional=may)
 
 
-def few(item: st.SearchStrategy[Any], **options: Any) -> st.SearchStrategy[list[Any]]:  # noqa: ANN401  Hypothesis' own
-    return st.lists(item, max_size=2, **options)
+def few(item: st.SearchStrategy[Any], *, least: int = 1, unique: bool = False) -> st.SearchStrategy[list[Any]]:
+    return st.lists(item, min_size=least, max_size=2, unique=unique)
 
 
 # --- variables ---
@@ -100,7 +100,7 @@ def environments(draw: Draw) -> Json:
     )
     hidden = st.fixed_dictionaries({"value": texts}) | st.fixed_dictionaries({"secret_ref": secret_refs})
     secrets = draw(st.dictionaries(secret_names, hidden, max_size=2))
-    found = {"variables": variables, "secrets": secrets, "env_from": draw(env_from)}
+    found = {"variables": variables, "secrets": secrets, "env_from": draw(st.just([]) | env_from)}
     return {name: value for name, value in found.items() if value}
 
 
@@ -138,7 +138,9 @@ def _memory(draw: Draw, mebibytes: int) -> str:
 
 # --- volumes ---
 
-files = {"key": keys, "path": relative_paths, "default_mode": st.integers(0, 511), "optional": st.booleans()}
+files = some({"name": object_names}, default_mode=st.integers(0, 511), optional=st.booleans())
+file = some({"key": keys}, path=relative_paths)
+mounted = files | st.builds(lambda one, other: one | other, files, file)
 volumes = st.one_of(
     st.fixed_dictionaries(
         {
@@ -150,8 +152,8 @@ volumes = st.one_of(
             )
         }
     ),
-    st.fixed_dictionaries({"config_map": some({"name": object_names}, **files)}),
-    st.fixed_dictionaries({"secret": some({"name": object_names}, **files)}),
+    st.fixed_dictionaries({"config_map": mounted}),
+    st.fixed_dictionaries({"secret": mounted}),
     st.fixed_dictionaries(
         {"empty_dir": some({}, medium=st.just("Memory"), size_limit=st.sampled_from(["0", "64Mi", "1e9"]))},
     ),
@@ -337,7 +339,11 @@ affinities = some(
 )
 tolerations = st.one_of(
     some({"operator": st.just("Exists")}, key=label_keys, effect=st.sampled_from(["NoSchedule", "PreferNoSchedule"])),
-    some({"key": label_keys}, operator=st.just("Equal"), value=label_values, effect=st.just("NoSchedule")),
+    some(
+        {"key": label_keys, "value": label_values.filter(bool)},
+        operator=st.just("Equal"),
+        effect=st.just("NoSchedule"),
+    ),
     some(
         {"key": label_keys, "operator": st.just("Exists"), "effect": st.just("NoExecute")},
         toleration_seconds=st.integers(0, 2**40),
@@ -347,15 +353,9 @@ shares = st.integers(1, 100).map(lambda share: f"{share}%")
 above_zero = shares | st.integers(1, 50) | st.integers(1, 50).map(str)
 zeros = st.sampled_from([0, "0", "0%"])
 updates = st.one_of(
-    st.just({"type": "OnDelete"}),
-    some(
-        {},
-        type=st.just("RollingUpdate"),
-        rolling_update=st.one_of(
-            some({"max_unavailable": above_zero}, max_surge=zeros),
-            some({"max_surge": above_zero}, max_unavailable=zeros),
-        ),
-    ),
+    st.sampled_from([{"type": "OnDelete"}, {"type": "RollingUpdate"}, {}]),
+    some({"rolling_update": some({"max_unavailable": above_zero}, max_surge=zeros)}, type=st.just("RollingUpdate")),
+    some({"rolling_update": some({"max_surge": above_zero}, max_unavailable=zeros)}),
 )
 
 # --- the whole ---
@@ -396,7 +396,7 @@ pull_policies = st.sampled_from(["Always", "IfNotPresent", "Never"])
 def _ports(draw: Draw, numbers: list[int], number_field: str, *, host_network: bool, named: bool) -> list[Json]:
     """Of one container. `numbers` are the pod's, and are used up."""
     found = []
-    for name in draw(few(port_names, unique=True)):
+    for name in draw(few(port_names, least=0, unique=True)):
         number = numbers.pop()
         port = {"container_port": number} | ({"name": name} if named or draw(st.booleans()) else {})
         if draw(st.booleans()):
@@ -414,7 +414,7 @@ class _Pod:
         self.draw = draw
         self.host_network: bool = draw(st.booleans())
         self.grace: int | None = draw(st.none() | st.integers(0, 600))
-        self.volumes: Json = draw(st.dictionaries(dns_labels, volumes, max_size=4))
+        self.volumes: Json = draw(st.dictionaries(dns_labels, volumes, min_size=1, max_size=4))
         self.numbers: list[int] = draw(st.lists(ports, unique=True, min_size=24, max_size=24))
         self.described: set[str] = set()
 
@@ -484,12 +484,12 @@ def manifests(draw: Draw, namespaces: st.SearchStrategy[str] = dns_labels) -> Js
     spec |= {"init_containers": before} if before else {}
     spec |= {"host_network": pod.host_network} if pod.host_network or draw(st.booleans()) else {}
     spec |= {} if pod.grace is None else {"termination_grace_period_seconds": pod.grace}
-    spec |= draw(_scheduling)
-    spec |= draw(_besides)
+    spec |= draw(scheduling)
+    spec |= draw(besides)
     spec |= draw(
         st.just({}) | st.just({"host_pid": True}) | st.fixed_dictionaries({"share_process_namespace": st.booleans()})
     )
-    spec |= draw(st.just({}) | _accounts)
+    spec |= draw(st.just({}) | accounts)
     return {
         "api_version": "kubernetes.project-planton.org/v1",
         "kind": "KubernetesDaemonSet",
@@ -507,7 +507,7 @@ def stack_inputs(draw: Draw, namespaces: st.SearchStrategy[str] = dns_labels) ->
     return given | draw(some({}, docker_config_json=login, provider_config=st.just(config)))  # type: ignore[no-any-return]
 
 
-_scheduling = some(
+scheduling = some(
     {},
     node_selector=labels,
     tolerations=few(tolerations),
@@ -515,7 +515,7 @@ _scheduling = some(
     priority_class_name=object_names,
     require_on_new_nodes=st.booleans(),
 )
-_besides = some(
+besides = some(
     {},
     create_namespace=st.booleans(),
     update_strategy=updates,
@@ -534,7 +534,7 @@ _besides = some(
         {"cluster_kind": st.sampled_from(["AwsEksCluster", "CivoKubernetesCluster"])}, cluster_name=words
     ),
 )
-_accounts = some(
+accounts = some(
     {"create_service_account": st.sampled_from([True])},
     service_account_name=object_names,
     service_account_annotations=annotations,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-Json = dict[str, Any]
+from kubernetes_daemonset.objects import Json
 
 # What a server changes by itself.
 _NOT_ESSENTIAL: Final = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")

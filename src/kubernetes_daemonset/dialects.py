@@ -121,7 +121,8 @@ def _container(node: Node) -> Node:
 def _joined_image(node: Node) -> Node:
     if not isinstance(node, MappingNode):
         return node
-    parts = {_text(key): value.value for key, value in pairs(node) if isinstance(value, ScalarNode)}
+    given = [(_text(key), value) for key, value in pairs(node) if isinstance(value, ScalarNode)]
+    parts = {key: "" if is_null(value) else value.value for key, value in given}
     if not parts.get("repo") or parts.keys() - {"repo", "tag", "digest"}:
         return node
     tag = f":{parts['tag']}" if parts.get("tag") else ""

@@ -8,7 +8,7 @@ import yaml
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-Json = dict[str, Any]
+from kubernetes_daemonset.objects import Json
 
 # Texts that one reader of YAML or another takes for something else: 1e3, 0o17, 1_000, y, Off, .5, ~, null.
 _AMBIGUOUS: Final = re.compile(r"[-+.]?[0-9.].*|y|n|yes|no|on|off|true|false|null|~", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""YAML -> message, with the place of every field and all mistakes in one run.
+"""YAML -> message, with the place of every field, and all that could not be read.
 
 The reader walks the YAML nodes beside the message's own description, so there is no second list of fields to keep: what
 the .proto files say is what may be written, in snake_case or camelCase. Shapes that differ are brought together by
@@ -7,7 +7,7 @@ the .proto files say is what may be written, in snake_case or camelCase. Shapes 
 
 import difflib
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
@@ -43,6 +43,10 @@ class Loaded:
     input: KubernetesDaemonSetStackInput
     source: str
     places: Mapping[str, Place]
+    mistakes: tuple[Mistake, ...] = ()
+    """What could not be read. The rest was: `validate` says all that is wrong with both."""
+    unread: frozenset[str] = frozenset()
+    """The fields that are not as they were written, since they could not be read."""
 
     @property
     def manifest(self) -> KubernetesDaemonSet:
@@ -50,31 +54,32 @@ class Loaded:
 
     def place(self, path: str) -> Place:
         """Where a field was written, or else the nearest field above it that was."""
-        while path:
-            if found := self.places.get(path):
-                return found
-            path = path[: max(path.rfind("."), path.rfind("["))] if ("." in path or "[" in path) else ""
-        return self.places.get("", Place(self.source))
+        return next((self.places[one] for one in upwards(path) if one in self.places), Place(self.source))
 
 
 def load(content: bytes, source: str, *, skip_others: bool = False) -> list[Loaded]:
-    """Every manifest of a text. Raises one ManifestError with all mistakes of all of them.
+    """Every manifest of a text, each with what could not be read of it: nothing is raised, `validate` says it all.
 
     Documents of other kinds are mistakes, or are left alone: a folder may hold much that is not ours.
     """
-    mistakes: list[Mistake] = []
-    loaded = []
-    for root in yamltree.documents(content, source):
-        if skip_others and _is_clearly_another_kind(root):
-            continue
-        reader = Reader(source)
-        loaded.append(_document(reader, root))
-        mistakes += reader.mistakes
+    loaded = list(_each(content, source, skip_others=skip_others))
     if not loaded and not skip_others:
-        mistakes.append(Mistake("", f"nothing in it; write a manifest of kind {KIND}", Place(source)))
-    if mistakes:
-        raise ManifestError(mistakes)
+        nothing = Mistake("", f"nothing in it; write a manifest of kind {KIND}", Place(source))
+        return [_unreadable([nothing], source)]
     return loaded
+
+
+def _each(content: bytes, source: str, *, skip_others: bool) -> Iterator[Loaded]:
+    try:
+        for root in yamltree.each_document(content, source):
+            if not (skip_others and _is_clearly_another_kind(root)):
+                yield _document(root, source)
+    except ManifestError as why:  # what follows is not read: a limit that each of many documents may reach is none
+        yield _unreadable(why.mistakes, source)
+
+
+def _unreadable(mistakes: list[Mistake], source: str) -> Loaded:
+    return Loaded(KubernetesDaemonSetStackInput(), source, {}, tuple(mistakes), frozenset({""}))
 
 
 def _kind(root: Node) -> ScalarNode | None:
@@ -98,17 +103,26 @@ def _is_another_kind(root: Node) -> bool:
     return kind is not None and kind.value != KIND
 
 
-def _document(reader: "Reader", root: Node) -> Loaded:
+def _document(root: Node, source: str) -> Loaded:
+    reader = Reader(source)
     result = KubernetesDaemonSetStackInput()
     if _is_stack_input(root):
         reader.fill(result, root, "")
-        return Loaded(result, reader.source, {path.removeprefix("target."): at for path, at in reader.places.items()})
-    result.target.SetInParent()
+        places = {path.removeprefix("target."): place for path, place in reader.places.items()}
+        return Loaded(result, source, places, tuple(reader.mistakes), frozenset(map(_within_target, reader.unread)))
     if (kind := _kind(root)) and _is_another_kind(root):  # its fields mean something else: nothing is said about them
         reader.note(kind, "kind", f"{yamltree.kind(kind)} is another kind; write {KIND}")
-    else:
-        reader.fill(result.target, root, "")
-    return Loaded(result, reader.source, reader.places)
+        return _unreadable(reader.mistakes, source)
+    result.target.SetInParent()
+    reader.fill(result.target, root, "")
+    if reader.mistakes and reader.places.keys() == {""}:  # not one field of it is a manifest's
+        return _unreadable(reader.mistakes, source)
+    return Loaded(result, source, reader.places, tuple(reader.mistakes), frozenset(reader.unread))
+
+
+def _within_target(path: str) -> str:
+    """A path as the manifest in a stack input has it."""
+    return "" if path == "target" else path.removeprefix("target.")
 
 
 def _is_stack_input(root: Node) -> bool:
@@ -124,6 +138,7 @@ class Reader:
     source: str
     mistakes: list[Mistake] = field(default_factory=list)
     places: dict[str, Place] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
     nodes: int = 0
 
     def fill(self, message: Message, node: Node, path: str) -> None:
@@ -134,13 +149,11 @@ class Reader:
         if yamltree.is_null(node):
             return
         if not isinstance(node, MappingNode):
-            self.note(
-                node, path, f"expected a mapping with {_some(fields(message.DESCRIPTOR))}, found {yamltree.kind(node)}"
-            )
+            self._cannot_read(node, path, f"a mapping with {_some(fields(message.DESCRIPTOR))}")
             return
         given: dict[str, str] = {}
-        for key, value in yamltree.pairs(node):
-            self._entry(message, key, value, path, given)
+        misspelt = {self._entry(message, key, value, path, given) for key, value in yamltree.pairs(node)}
+        self.unread |= {_below(path, name) for name in misspelt - given.keys() if name}
 
     def read(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> None:
         """Reads a node into one field of a message."""
@@ -163,7 +176,10 @@ class Reader:
     def value(self, what: FieldDescriptor, node: Node, path: str) -> str | int | bool | None:
         """A scalar as the field wants it; None, with a mistake noted, if it cannot be that."""
         if not isinstance(node, ScalarNode):
-            self.note(node, path, f"expected {_wanted(what)}, found {yamltree.kind(node)}")
+            self._cannot_read(node, path, _wanted(what))
+            return None
+        if yamltree.is_null(node):
+            self._cannot_read(node, path, _wanted(what), "; write what is meant, or leave it out")
             return None
         text = node.value
         found: str | int | bool | None
@@ -178,30 +194,31 @@ class Reader:
             case _:
                 found = _integer(text, *_INTEGERS[what.cpp_type])
         if found is None:
-            self.note(
-                node, path, f"expected {_wanted(what)}, found {yamltree.kind(node)}{_nearest_enum_value(what, text)}"
-            )
+            self._cannot_read(node, path, _wanted(what), _nearest_enum_value(what, text))
         return found
 
-    def _entry(self, message: Message, key: Node, value: Node, path: str, given: dict[str, str]) -> None:
+    def _entry(self, message: Message, key: Node, value: Node, path: str, given: dict[str, str]) -> str:
+        """Reads one entry of a mapping. Returns the field that was probably meant, if it is none of the message's."""
         known = fields(message.DESCRIPTOR)
         name = key.value if isinstance(key, ScalarNode) else ""
         what = known.get(name)
         if what is None:
             self.note(key, path, unknown(yamltree.kind(key), name, known))
-            return
+            near = _nearest(name, known)
+            return known[near].name if near else ""
         if what.name in given:
             also = "" if given[what.name] == name else f" (also as {given[what.name]})"
             self.note(key, _below(path, what.name), f"given twice{also}; leave one out")
-            return
+            return ""
         given[what.name] = name
         self.read(message, what, value, _below(path, what.name))
         # The key's place says more than the value's: an empty value may be on no line at all.
         self.places[_below(path, what.name)] = yamltree.place(key, self.source)
+        return ""
 
     def _list(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> None:
         if not isinstance(node, SequenceNode):
-            self.note(node, path, f"expected a list, found {yamltree.kind(node)}")
+            self._cannot_read(node, path, "a list")
             return
         items = getattr(message, what.name)
         for index, item in enumerate(node.value):
@@ -211,18 +228,20 @@ class Reader:
                 continue
             self._count(item, here)
             self.places[here] = yamltree.place(item, self.source)
-            if (value := self.value(what, item, here)) is not None:
+            if (value := self.value(what, item, here)) is None:
+                self.unread.add(path)  # those that follow are not where they were written
+            else:
                 items.append(value)
 
     def _map(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> None:
         if not isinstance(node, MappingNode):
-            self.note(node, path, f"expected a mapping of names to values, found {yamltree.kind(node)}")
+            self._cannot_read(node, path, "a mapping of names to values")
             return
         items = getattr(message, what.name)
         inner = what.message_type.fields_by_name["value"]
         for key, value in yamltree.pairs(node):
-            if not isinstance(key, ScalarNode) or not _is_unicode(key.value):
-                self.note(key, path, f"expected a name, found {yamltree.kind(key)}")
+            if not isinstance(key, ScalarNode) or yamltree.is_null(key) or not _is_unicode(key.value):
+                self._cannot_read(key, path, "a name")
                 continue
             here = entry(path, key.value)
             if key.value in items:
@@ -256,6 +275,10 @@ class Reader:
         if len(self.mistakes) >= MAX_MISTAKES:
             self._give_up(node, path, f"{MAX_MISTAKES:,} mistakes so far; the rest was not read")
 
+    def _cannot_read(self, node: Node, path: str, expected: str, besides: str = "") -> None:
+        self.note(node, path, f"expected {expected}, found {yamltree.kind(node)}{besides}")
+        self.unread.add(path)
+
     def _give_up(self, node: Node, path: str, why: str) -> NoReturn:
         raise ManifestError([*self.mistakes, Mistake(path, why, yamltree.place(node, self.source))])
 
@@ -271,6 +294,14 @@ def entry(path: str, key: str) -> str:
     return f"{path}.{key}" if key.replace("_", "").replace("-", "").isalnum() else f'{path}["{key}"]'
 
 
+def upwards(path: str) -> Iterator[str]:
+    """A field's path, and that of each field around it; last the root's, which is empty."""
+    while path:
+        yield path
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    yield ""
+
+
 def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
@@ -280,8 +311,12 @@ def is_map(what: FieldDescriptor) -> bool:
 
 
 def unknown(found: str, name: str, known: Mapping[str, FieldDescriptor]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"unknown field {found}; {f'did you mean {near[0]}?' if near else f'it has {_some(known)}'}"
+    near = _nearest(name, known)
+    return f"unknown field {found}; {f'did you mean {near}?' if near else f'it has {_some(known)}'}"
+
+
+def _nearest(name: str, known: Mapping[str, FieldDescriptor]) -> str:
+    return next(iter(difflib.get_close_matches(name, known, n=1)), "")
 
 
 def _some(known: Mapping[str, FieldDescriptor]) -> str:

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
+from kubernetes_daemonset.syntax import LABEL_VALUE
 
 MANAGED_BY: Final = "kubernetes-daemonset"  # also the field manager of every write
 
@@ -16,8 +17,8 @@ _NAMESPACE: Final = "kubernetes-daemonset/namespace"
 REQUIRED: Final = "node-ready/required"
 GATE: Final = "node-ready/unverified"
 
+# Labels by which a manifest tells the original's tools which stack, backend or context it is for.
 _FOR_TOOLS: Final = re.compile(r"([a-z0-9-]+\.)*project-planton\.org/")
-_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def namespace(manifest: KubernetesDaemonSet) -> str:
@@ -34,6 +35,12 @@ def service_account(manifest: KubernetesDaemonSet) -> str:
 
 def env_secret(manifest: KubernetesDaemonSet) -> str:
     return f"{manifest.metadata.name}-env-secrets"
+
+
+def secret_texts(manifest: KubernetesDaemonSet) -> dict[str, str]:
+    """The secret variables that are given as texts, and so are in that Secret."""
+    secrets = manifest.spec.container.app.env.secrets
+    return {name: secrets[name].value for name in sorted(secrets) if not secrets[name].HasField("secret_ref")}
 
 
 def pull_secret(manifest: KubernetesDaemonSet) -> str:
@@ -68,9 +75,7 @@ def labels(manifest: KubernetesDaemonSet) -> dict[str, str]:
     }
     version = manifest.spec.container.app.image.tag
     recommended = {"app.kubernetes.io/component": "node-agent", "app.kubernetes.io/version": version}
-    fitting = {
-        key: value for key, value in (originals | recommended).items() if value and _LABEL_VALUE.fullmatch(value)
-    }
+    fitting = {key: value for key, value in (originals | recommended).items() if value and LABEL_VALUE.fullmatch(value)}
     return dict(sorted((fitting | given_labels(manifest) | owned(manifest)).items()))
 
 

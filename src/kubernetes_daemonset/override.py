@@ -6,6 +6,7 @@ The value is YAML, read by the same reader as a manifest: `--set spec.host_netwo
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -32,8 +33,8 @@ def override(loaded: Loaded, assignments: Sequence[str]) -> Loaded:
         except ManifestError as why:
             mistakes += why.mistakes
     if mistakes:
-        raise ManifestError(mistakes)
-    return Loaded(target, loaded.source, places)
+        raise ManifestError([*loaded.mistakes, *mistakes])
+    return replace(loaded, input=target, places=places)
 
 
 def _assign(manifest: Message, assignment: str) -> dict[str, Place]:

@@ -17,6 +17,7 @@ _SUFFIXES: Final = {
     "E": Decimal(10**18),
     **{f"{letter}i": Decimal(2 ** (10 * power)) for power, letter in enumerate("KMGTPE", start=1)},
 }
+# More digits than any amount has would be rounded, and larger exponents would make numbers that take minutes to write.
 _QUANTITY: Final = re.compile(
     r"(?P<number>[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30}))((?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,2}))?"
 )

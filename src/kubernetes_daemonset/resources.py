@@ -4,20 +4,15 @@ Pure: every backend takes these objects and builds none of its own.
 """
 
 import base64
-import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from kubernetes_daemonset import names
+from kubernetes_daemonset import annotations, names
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.api.v1.spec_pb2 import KubernetesDaemonSetRbacRule, KubernetesDaemonSetSpec
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
+from kubernetes_daemonset.objects import Json
 from kubernetes_daemonset.pod import pod_spec
-
-Json = dict[str, Any]
-
-CONFIG_CHECKSUM: Final = "kubernetes-daemonset/config-checksum"
-SECRETS_CHECKSUM: Final = "kubernetes-daemonset/secrets-checksum"
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 
@@ -35,12 +30,6 @@ def render(given: KubernetesDaemonSetStackInput) -> list[Json]:
         _daemon_set(given),
     ]
     return [one for one in found if one is not None]
-
-
-def env_secret_data(manifest: KubernetesDaemonSet) -> dict[str, str]:
-    """The secret variables that are given as texts, and so go into a Secret of ours."""
-    secrets = manifest.spec.container.app.env.secrets
-    return {name: secrets[name].value for name in sorted(secrets) if not secrets[name].HasField("secret_ref")}
 
 
 def pull_secrets(given: KubernetesDaemonSetStackInput) -> list[str]:
@@ -64,21 +53,19 @@ def _namespace(manifest: KubernetesDaemonSet) -> Json | None:
 def _service_account(manifest: KubernetesDaemonSet) -> Json | None:
     if not manifest.spec.create_service_account:
         return None
-    metadata = _metadata(manifest, names.service_account(manifest))
-    if extra := dict(manifest.spec.service_account_annotations):
-        metadata["annotations"] = dict(sorted((metadata.get("annotations", {}) | extra).items()))
+    metadata = _metadata(manifest, names.service_account(manifest), annotations.of_account(manifest))
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
 
 def _config_maps(manifest: KubernetesDaemonSet) -> list[Json]:
     return [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(manifest, name), "data": {name: text}}
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _of_object(manifest, name), "data": {name: text}}
         for name, text in sorted(manifest.spec.config_maps.items())
     ]
 
 
 def _env_secret(manifest: KubernetesDaemonSet) -> Json | None:
-    data = env_secret_data(manifest)
+    data = names.secret_texts(manifest)
     return _secret(manifest, names.env_secret(manifest), "Opaque", data) if data else None
 
 
@@ -91,17 +78,18 @@ def _pull_secret(given: KubernetesDaemonSetStackInput) -> Json | None:
 
 def _secret(manifest: KubernetesDaemonSet, name: str, kind: str, data: Mapping[str, str]) -> Json:
     encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": _metadata(manifest, name), "type": kind, "data": encoded}
+    metadata = _of_object(manifest, name)
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": kind, "data": encoded}
 
 
 def _rights(manifest: KubernetesDaemonSet) -> list[Json]:
     rbac = manifest.spec.rbac
     found: list[Json] = []
     if rbac.cluster_rules:
-        metadata = _metadata(manifest, names.cluster_role(manifest), namespaced=False)
+        metadata = _of_object(manifest, names.cluster_role(manifest), namespaced=False)
         found += _role(manifest, "ClusterRole", metadata, [_rule(one) for one in rbac.cluster_rules])
     if rbac.namespace_rules:
-        metadata = _metadata(manifest, manifest.metadata.name)
+        metadata = _of_object(manifest, manifest.metadata.name)
         found += _role(manifest, "Role", metadata, [_rule(one) for one in rbac.namespace_rules])
     return found
 
@@ -134,9 +122,7 @@ def _rule(one: KubernetesDaemonSetRbacRule) -> Json:
 
 def _daemon_set(given: KubernetesDaemonSetStackInput) -> Json:
     manifest, spec = given.target, given.target.spec
-    metadata = _metadata(manifest, manifest.metadata.name)
-    if spec.require_on_new_nodes:
-        metadata["annotations"] = dict(sorted((metadata.get("annotations", {}) | {names.REQUIRED: "true"}).items()))
+    metadata = _metadata(manifest, manifest.metadata.name, annotations.of_daemon_set(manifest))
     body: Json = {"selector": {"matchLabels": names.selector(manifest)}, "updateStrategy": _update_strategy(spec)}
     if spec.min_ready_seconds:
         body["minReadySeconds"] = spec.min_ready_seconds
@@ -163,33 +149,20 @@ def _update_strategy(spec: KubernetesDaemonSetSpec) -> Json:
 
 
 def _pod_metadata(manifest: KubernetesDaemonSet) -> Json:
-    """Without the manifest's own annotations: a note about who deployed it is no reason to roll every node."""
-    annotations = dict(manifest.spec.pod_annotations) | _checksums(manifest)
     metadata: Json = {"labels": dict(sorted((names.labels(manifest) | dict(manifest.spec.pod_labels)).items()))}
-    return metadata | ({"annotations": dict(sorted(annotations.items()))} if annotations else {})
+    return metadata | _annotated(annotations.of_pods(manifest))
 
 
-def _checksums(manifest: KubernetesDaemonSet) -> dict[str, str]:
-    """Changed configuration changes these, and so rolls the pods."""
-    found = {}
-    if manifest.spec.config_maps:
-        found[CONFIG_CHECKSUM] = hashlib.sha256(_joined(manifest.spec.config_maps)).hexdigest()
-    if secrets := env_secret_data(manifest):
-        # Slow on purpose: more people read annotations than Secrets, and a fast sum of a short password gives it away.
-        salt = f"{names.namespace(manifest)}/{manifest.metadata.name}".encode()
-        found[SECRETS_CHECKSUM] = hashlib.scrypt(_joined(secrets), salt=salt, n=2**13, r=8, p=1, dklen=32).hex()
-    return found
+def _of_object(manifest: KubernetesDaemonSet, name: str, *, namespaced: bool = True) -> Json:
+    return _metadata(manifest, name, annotations.of_object(manifest), namespaced=namespaced)
 
 
-def _joined(texts: Mapping[str, str]) -> bytes:
-    """Unambiguous: the length of each part stands before it."""
-    parts = [part.encode() for item in sorted(texts.items()) for part in item]
-    return b"".join(b"%d:%b" % (len(part), part) for part in parts)
-
-
-def _metadata(manifest: KubernetesDaemonSet, name: str, *, namespaced: bool = True) -> Json:
+def _metadata(
+    manifest: KubernetesDaemonSet, name: str, annotated: Mapping[str, str], *, namespaced: bool = True
+) -> Json:
     metadata: Json = {"name": name} | ({"namespace": names.namespace(manifest)} if namespaced else {})
-    metadata["labels"] = names.labels(manifest)
-    if manifest.metadata.annotations:
-        metadata["annotations"] = dict(sorted(manifest.metadata.annotations.items()))
-    return metadata
+    return metadata | {"labels": names.labels(manifest)} | _annotated(annotated)
+
+
+def _annotated(given: Mapping[str, str]) -> Json:
+    return {"annotations": dict(given)} if given else {}

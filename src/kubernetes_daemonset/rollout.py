@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-Json = dict[str, Any]
+from kubernetes_daemonset.objects import Json
 
 # Reasons of waiting containers that mean trouble; ContainerCreating and PodInitializing are the way it goes.
 _USUAL: Final = {"ContainerCreating", "PodInitializing", ""}

@@ -7,14 +7,13 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 from kubernetes_daemonset.changes import Change, essence
 from kubernetes_daemonset.dump import to_yaml
 from kubernetes_daemonset.mistakes import Mistake, Severity
+from kubernetes_daemonset.objects import Json
 from kubernetes_daemonset.rollout import Rollout
-
-Json = dict[str, Any]
 
 RED: Final = "31"
 GREEN: Final = "32"

@@ -1,4 +1,8 @@
-"""All that is wrong with a manifest, at once: what the .proto files say, then `rules`, each with its field's line."""
+"""All that is wrong with a manifest, at once: what could not be read, what the .proto files refuse, what `rules` find.
+
+Each with its field's line. What may only follow from something that could not be read is left out: who wrote `imagee`
+knows that there is no image.
+"""
 
 import functools
 from collections.abc import Iterable
@@ -9,22 +13,30 @@ from google.protobuf.descriptor import Descriptor
 
 from kubernetes_daemonset import rules
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
-from kubernetes_daemonset.manifest import Loaded, entry
+from kubernetes_daemonset.manifest import Loaded, entry, upwards
 from kubernetes_daemonset.mistakes import Mistake, Severity
 
 
 def validate(loaded: Loaded) -> list[Mistake]:
     """Errors and warnings, in the order in which the manifest is written."""
-    found = [*_broken_rules(loaded), *rules.findings(loaded.input)]
-    mistakes = {
-        Mistake(one.path, one.text, loaded.place(one.path), one.severity): None  # the same thing is said once
-        for one in found
-    }
-    return sorted(mistakes, key=lambda one: (one.place.line, one.place.column, one.path))
+    found = _certain([*_broken_rules(loaded), *rules.findings(loaded.input)], loaded.unread)
+    mistakes = [Mistake(one.path, one.text, loaded.place(one.path), one.severity) for one in found]
+    once = dict.fromkeys([*loaded.mistakes, *mistakes])
+    return sorted(once, key=lambda one: (one.place.line, one.place.column, one.path))
 
 
 def errors(mistakes: Iterable[Mistake]) -> list[Mistake]:
     return [one for one in mistakes if one.severity is Severity.ERROR]
+
+
+def _certain(found: list[rules.Finding], unread: frozenset[str]) -> list[rules.Finding]:
+    """Those that would be found however the fields that could not be read were written."""
+    around = {path for one in unread for path in upwards(one)}
+
+    def is_known(path: str) -> bool:
+        return path not in around and unread.isdisjoint(upwards(path))
+
+    return [one for one in found if all(map(is_known, (one.path, *one.because)))]
 
 
 def _broken_rules(loaded: Loaded) -> list[rules.Finding]:

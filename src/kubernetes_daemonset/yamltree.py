@@ -31,6 +31,11 @@ _MERGE: Final = "tag:yaml.org,2002:merge"
 
 def documents(content: bytes, source: str) -> list[Node]:
     """Every YAML document of a text that is not empty."""
+    return list(each_document(content, source))
+
+
+def each_document(content: bytes, source: str) -> Iterator[Node]:
+    """The same, one after the other: those before one that cannot be read come before the error does."""
     if len(content) > MAX_BYTES:
         raise _refused(
             Place(source), f"{len(content):,} bytes is too much for a manifest; at most {MAX_BYTES:,} are read"
@@ -38,8 +43,9 @@ def documents(content: bytes, source: str) -> list[Node]:
     if content.lstrip().startswith(b"{"):
         content = _PAIR.sub(_joined, content)
     try:
-        _refuse_depth(content, source)
-        return [root for root in yaml.compose_all(content, Loader=_Loader) if not is_null(root)]
+        for root in _composed(content, source):
+            if not is_null(root):
+                yield root
     except yaml.reader.ReaderError as why:
         raise _refused(Place(source), f"not a text in UTF-8: {why.reason} at byte {why.position}") from why
     except yaml.MarkedYAMLError as why:
@@ -113,14 +119,19 @@ def mapping(items: list[tuple[Node, Node]], like: Node) -> MappingNode:
     return MappingNode("tag:yaml.org,2002:map", items, start_mark=like.start_mark, end_mark=like.end_mark)
 
 
-def _refuse_depth(content: bytes, source: str) -> None:
-    """Beforehand: libyaml's composer calls itself for each level, and the process dies when the stack ends."""
+def _composed(content: bytes, source: str) -> Iterator[Node]:
+    """Looks at each document before it is composed: libyaml calls itself for each level, and the process dies when the
+    stack ends.
+    """
+    composed = yaml.compose_all(content, Loader=_Loader)
     depth = 0
     for event in yaml.parse(content, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+        elif isinstance(event, yaml.DocumentEndEvent):
+            yield next(composed)
         if depth > MAX_DEPTH:
             raise _refused(_place_of_mark(event.start_mark, source), f"nested more than {MAX_DEPTH} levels deep")
 

@@ -16,13 +16,13 @@ from kubernetes_validate import utils
 
 from kubernetes_daemonset import manifest, resources, validate
 from kubernetes_daemonset.dump import manifest_yaml, plain, to_yaml
-from kubernetes_daemonset.manifest import Loaded
-from kubernetes_daemonset.mistakes import ManifestError
+from kubernetes_daemonset.mistakes import Mistake
 from tests.component import SOURCE, Json, a_manifest, as_yaml, objects_of, read
 from tests.manifest_texts import WHOLE
 from tests.manifests import Draw, manifests, spellings, stack_inputs, texts
 
 FAST: Final = settings(deadline=None, max_examples=300)
+SOME: Final = settings(deadline=None, max_examples=100)
 RICH: Final = settings(
     deadline=None,
     max_examples=40,
@@ -41,25 +41,14 @@ def each_once() -> Iterator[None]:
         yield
 
 
-def outcome(content: bytes) -> ManifestError | list[Loaded]:
-    try:
-        return manifest.load(content, SOURCE)
-    except ManifestError as refused:
-        return refused
-
-
 def settle(content: str | bytes) -> None:
     """A text is a manifest, or is refused as it should be: in sentences, each with its line."""
-    found = outcome(content if isinstance(content, bytes) else content.encode())
-    if isinstance(found, ManifestError):
-        lines = str(found).splitlines()
-        assert len(lines) == len(found.mistakes) > 0
-        assert all(line.isprintable() and line.startswith(SOURCE) for line in lines)
-        return
-    for one in found:
-        mistakes = validate.validate(one)
-        assert all(str(mistake).isprintable() and mistake.place.line for mistake in mistakes)
-        if not validate.errors(mistakes):
+    for one in manifest.load(content if isinstance(content, bytes) else content.encode(), SOURCE):
+        found = validate.validate(one)
+        assert all(str(mistake).isprintable() and str(mistake).startswith(SOURCE) for mistake in found)
+        assert set(one.mistakes) <= set(found)
+        assert all(mistake.place.line for mistake in set(found) - set(one.mistakes))
+        if not validate.errors(found):
             json.dumps(resources.render(one.input))
 
 
@@ -214,6 +203,26 @@ def mistaken(draw: Draw) -> Json:
 @given(mistaken())
 def test_a_manifest_with_a_few_mistakes_is_a_manifest_or_mistakes(tree: Json) -> None:
     settle(yaml.dump(tree, Dumper=yaml.CSafeDumper))
+
+
+def said(tree: Json) -> tuple[set[Mistake], set[Mistake]]:
+    """What could not be read, and all that is said."""
+    (one,) = manifest.load(as_yaml(tree).encode(), SOURCE)
+    return set(one.mistakes), set(validate.validate(one))
+
+
+@SOME
+@given(st.integers(0, len(list(nodes(TREES[0]))) - 1), st.booleans())
+def test_from_what_cannot_be_read_of_a_valid_manifest_nothing_else_follows(place: int, misspelt: bool) -> None:  # noqa: FBT001
+    tree = copy.deepcopy(TREES[0])
+    inside, key = list(nodes(tree))[place]
+    if misspelt and isinstance(inside, dict):
+        inside[f"{key}x"] = inside.pop(key)
+    else:
+        inside[key] = [[]]
+    unread, everything = said(tree)
+    # If all could be read, it is a name or a text of the user's that is another now.
+    assert not unread or not validate.errors(everything - unread)
 
 
 # --- what is valid ---

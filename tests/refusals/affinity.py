@@ -96,6 +96,12 @@ AFFINITY: Final = [
             "with the name of one node",
         ),
         (
+            "a node with an empty part in its name",
+            on_nodes(match_fields=[expression("metadata.name", "In", "a..b")]),
+            f"{_NODES}[0].match_fields[0]",
+            "with the name of one node",
+        ),
+        (
             "a weight of 0",
             {
                 "node_affinity": {

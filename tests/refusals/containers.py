@@ -199,6 +199,8 @@ _GPU: Final = "example.com/gpu"
 
 _HUGE: Final = "hugepages-2Mi"
 
+_LONG: Final = f"{'a.' * 122}a/gpu"
+
 AMOUNTS: Final = [
     Refusal(what, {"app.resources": resources}, f"app.resources.{field}", says)
     for what, resources, field, says in rows(
@@ -237,6 +239,18 @@ AMOUNTS: Final = [
             {"limits": {"memory": "1Gi", "other": {"gpu": "1"}}},
             "limits.other.gpu",
             '"gpu" is no resource; write its full name, such as nvidia.com/gpu',
+        ),
+        (
+            "a resource called as a quota is",
+            {"limits": {"memory": "1Gi", "other": {"requests.example.com/gpu": "1"}}},
+            'limits.other["requests.example.com/gpu"]',
+            '"requests.example.com/gpu" is no resource; write its full name, such as nvidia.com/gpu',
+        ),
+        (
+            "a resource of too long a domain",
+            {"limits": {"memory": "1Gi", "other": {_LONG: "1"}}},
+            f'limits.other["{_LONG}"]',
+            "is no resource",
         ),
         (
             "a device by request",

@@ -17,6 +17,8 @@ _NO_NAMESPACE: Final = "Namespace parameter required"
 
 _NO_NAME: Final = "does not allow this method"
 
+_TOO_LONG: Final = "may not be more than 262144 bytes"
+
 _NO_AMOUNT: Final = "quantities must match"
 
 _SAYS: Final = {
@@ -33,10 +35,13 @@ _SAYS: Final = {
     "a namespace with capitals": 'namespaces "Logs" not found',
     "a namespace that is elsewhere": _NO_NAMESPACE,
     "a reference to nothing": _NO_NAMESPACE,
+    "a ConfigMap without a name": _NO_NAME,
     "a ConfigMap with capitals": "metadata.name",
     "a ConfigMap of more than a megabyte": "may not be more than 1048576 bytes",
     "secrets of more than a megabyte": "may not be more than 1048576 bytes",
-    "annotations of more than 256 KiB": "may not be more than 262144 bytes",
+    "annotations of more than 256 KiB": _TOO_LONG,
+    "annotations of an account of more than 256 KiB together": _TOO_LONG,
+    "annotations of pods that leave no room for a checksum": _TOO_LONG,
     "another pull policy": "imagePullPolicy",
     "another protocol": "protocol",
     "a variable with an equals sign": "env[3].name",
@@ -54,6 +59,8 @@ _SAYS: Final = {
     "lots of CPU": _NO_AMOUNT,
     "a disk above the limit": "must be less than or equal to ephemeral-storage limit",
     "a resource without a domain": "must be a standard resource type or fully qualified",
+    "a resource called as a quota is": "doesn't follow extended resource name standard",
+    "a resource of too long a domain": "doesn't follow extended resource name standard",
     "a device by request": "Limit must be set for non overcommitable resources",
     "more devices than requested": "must be equal to example.com/gpu limit",
     "more devices requested than allowed": "must be equal to example.com/gpu limit",
@@ -78,6 +85,11 @@ STRICTER: Final = {
             "no API",
             "a relationship to nothing",
             "a cluster that is none",
+        ],
+        "what was written would be lost": [
+            "a file of no key of a ConfigMap",
+            "a file of no key of a Secret",
+            "annotations for no account",
         ],
         "one of two things that were written would be lost": [
             "a label that is the component's own",
@@ -128,6 +140,8 @@ STRICTER: Final = {
             "a mount with a colon",
             "a relative host path",
             "another medium",
+            "a limit of no container",
+            "a sidecar's limit of no container",
             "a port of the node taken by an init container that stays",
             "a port of the node's network taken by a sidecar",
         ],

@@ -166,6 +166,24 @@ VARIABLES: Final = [
         '"cpu" is no resource that a container can be told',
     ),
     Refusal(
+        "a limit of no container",
+        {"app.env.variables": {"A": {"resource_field_ref": {"resource": "limits.cpu", "container_name": "other"}}}},
+        "app.env.variables.A.resource_field_ref.container_name",
+        'no container of the pod is called "other"; write agent',
+    ),
+    Refusal(
+        "a sidecar's limit of no container",
+        {
+            "spec.container.sidecars": [
+                a_sidecar(
+                    env=[{"name": "A", "resource_field_ref": {"resource": "limits.cpu", "container_name": "other"}}]
+                )
+            ]
+        },
+        "spec.container.sidecars[0].env[0].resource_field_ref.container_name",
+        'no container of the pod is called "other"; write agent or helper',
+    ),
+    Refusal(
         "another unit",
         {"app.env.variables": {"A": {"resource_field_ref": {"resource": "limits.memory", "divisor": "1m"}}}},
         "app.env.variables.A.resource_field_ref",
@@ -241,7 +259,7 @@ MOUNTS: Final = [
             ".host_path.type",
             '"Folder" is no type of host path',
         ),
-        ("a ConfigMap without a name", {"config_map": {"key": "a"}}, ".config_map.name", "is required"),
+        ("a mounted ConfigMap without a name", {"config_map": {"key": "a"}}, ".config_map.name", "is required"),
         (
             "a ConfigMap's name with capitals",
             {"config_map": "Agent"},
@@ -267,6 +285,18 @@ MOUNTS: Final = [
             {"config_map": {"name": "a", "key": "b", "path": "..c"}},
             ".config_map.path",
             '"..c" begins with ".."',
+        ),
+        (
+            "a file of no key of a ConfigMap",
+            {"config_map": {"name": "a", "path": "b"}},
+            ".config_map.path",
+            "names the file of one key, and no key is named; add key, or leave path out",
+        ),
+        (
+            "a file of no key of a Secret",
+            {"secret": {"name": "a", "path": "b"}},
+            ".secret.path",
+            "names the file of one key, and no key is named",
         ),
         (
             "a key that cannot be a file",

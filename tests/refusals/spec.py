@@ -148,13 +148,22 @@ SPEC: Final = [
         '"a b" cannot name an object',
     ),
     Refusal(
-        "a pull secret without a name", {"spec.image_pull_secrets": [""]}, "spec.image_pull_secrets[0]", "cannot name"
+        "a pull secret without a name",
+        {"spec.image_pull_secrets": [""]},
+        "spec.image_pull_secrets[0]",
+        '"" cannot name an object',
     ),
     Refusal(
         "a pull secret with capitals",
         {"spec.image_pull_secrets": ["login", "Login"]},
         "spec.image_pull_secrets[1]",
         '"Login" cannot name an object',
+    ),
+    Refusal(
+        "a ConfigMap without a name",
+        {"spec.config_maps": {"": "a"}},
+        'spec.config_maps[""]',
+        '"" cannot name an object',
     ),
     Refusal(
         "a ConfigMap with capitals",
@@ -179,6 +188,28 @@ SPEC: Final = [
         {"metadata.annotations": {"a": "b" * 262_144}},
         "metadata.annotations",
         "262,145 bytes are too much",
+    ),
+    Refusal(
+        "annotations of an account of more than 256 KiB together",
+        {
+            "spec.create_service_account": True,
+            "metadata.annotations": {"a": "b" * 200_000},
+            "spec.service_account_annotations": {"c": "d" * 100_000},
+        },
+        "spec.service_account_annotations",
+        "with metadata.annotations 300,002 bytes are too much",
+    ),
+    Refusal(
+        "annotations of pods that leave no room for a checksum",
+        {"spec.config_maps": {"a": ""}, "spec.pod_annotations": {"b": "c" * 262_100}},
+        "spec.pod_annotations",
+        "262,201 bytes are too much",
+    ),
+    Refusal(
+        "annotations for no account",
+        {"spec.service_account_name": "robot", "spec.service_account_annotations": {"a": "b"}},
+        "spec.service_account_annotations",
+        "no service account is made that could carry them; add create_service_account: true",
     ),
     Refusal(
         "processes shared twice",

@@ -36,6 +36,18 @@ TAKEN: Final[dict[str, Changes]] = {
         "app.resources": {"limits": {"memory": "1Gi", "a.b/c": "2"}, "requests": {"a.b/c": "2.0"}}
     },
     "whole devices in thousandths": {"app.resources": {"limits": {"memory": "1Gi", "a.b/c": "2000m"}}},
+    "a resource of the longest domain": {
+        "app.resources": {"limits": {"memory": "1Gi", "other": {f"{'a.' * 121}aa/gpu": "1"}}}
+    },
+    "half of a resource of Kubernetes' own by request": {
+        "app.resources": {"limits": {"memory": "1Gi"}, "requests": {"example.kubernetes.io/a": "500m"}}
+    },
+    "less of a resource of Kubernetes' own than allowed": {
+        "app.resources": {
+            "limits": {"memory": "1Gi", "kubernetes.io/a": "2"},
+            "requests": {"kubernetes.io/a": "1"},
+        }
+    },
     "huge pages": {"app.resources": {"limits": {"memory": "1Gi", "hugepages-2Mi": "4Mi"}}},
     "more huge pages than there are": {"app.resources": {"limits": {"memory": "1Gi", "hugepages-1Gi": "1e90"}}},
     "a variable with dots": {"app.env.variables": {"node.name": "a"}},
@@ -46,6 +58,20 @@ TAKEN: Final[dict[str, Changes]] = {
     },
     "a Secret of the same namespace": {
         "app.env.secrets": {"A": {"secret_ref": {"namespace": "monitoring", "name": "a", "key": "b"}}}
+    },
+    "limits of other containers": {
+        "app.env.variables": {
+            "A": {"resource_field_ref": {"resource": "limits.memory", "container_name": "helper"}},
+            "B": {"resource_field_ref": {"resource": "limits.memory", "container_name": "before"}},
+        },
+        "spec.container.sidecars": [a_sidecar()],
+        "spec.init_containers": [a_sidecar(name="before")],
+    },
+    "many annotations on different objects": {
+        "spec.create_service_account": True,
+        "metadata.annotations": {"a": "b" * 130_000},
+        "spec.service_account_annotations": {"c": "d" * 130_000},
+        "spec.pod_annotations": {"a": "b" * 200_000},
     },
     "an annotation of a domain with capitals": {"metadata.annotations": {"Example.com/a": "b"}},
     "an annotation of many parts": {"metadata.annotations": {f"{'a.' * 100}a/b": "c"}},

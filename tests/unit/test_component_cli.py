@@ -52,8 +52,9 @@ def test_every_mistake_of_every_file_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text(GOOD.replace("host_network: true", "host_network: maybe"))
     said = run("validate", "-f", tmp_path / "a.yaml", "-f", tmp_path / "b.yaml")
     assert said.returncode == 1
+    assert f"{tmp_path}/a.yaml:7:3: error: spec.namespace" in said.stdout
     assert f"{tmp_path}/b.yaml:9:17: error: spec.host_network: expected true or false" in said.stdout
-    assert said.stdout.endswith("1 error\n")  # what cannot be read at all is said first
+    assert said.stdout.endswith("2 errors\n")
 
     (tmp_path / "b.yaml").write_text(GOOD.replace("container_port: 9100", "container_port: 99999"))
     said = run("validate", "-f", tmp_path)
@@ -62,6 +63,19 @@ def test_every_mistake_of_every_file_is_said_at_once(tmp_path: Path) -> None:
         f"{tmp_path}/b.yaml:29:11: error: spec.container.app.ports[0].container_port: 99999 is no port" in said.stdout
     )
     assert said.stdout.endswith("2 errors\n")
+
+
+def test_a_file_that_is_no_yaml_hides_nothing_of_the_others(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD.replace("namespace: monitoring", "namespace: Bad_One"))
+    (tmp_path / "b.yaml").write_text("a: b: c")
+    (tmp_path / "c.yaml").write_text("")
+    said = run("validate", *(word for name in "abc" for word in ("-f", tmp_path / f"{name}.yaml")))
+    assert [line.split(": ")[0] for line in said.stdout.splitlines()] == [
+        f"{tmp_path}/a.yaml:7:3",
+        f"{tmp_path}/b.yaml:1:5",
+        f"{tmp_path}/c.yaml",
+        "3 errors",
+    ]
 
 
 def test_machines_are_told_in_json(tmp_path: Path) -> None:

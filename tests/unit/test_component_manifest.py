@@ -149,6 +149,10 @@ def test_manifests_of_all_four_dialects_mean_the_same(date: str) -> None:
             {"spec.container.sidecars": [a_sidecar(image={"repo": "a", "tag": "1", "digest": DIGEST})]},
             {"spec.container.sidecars": [a_sidecar(image=f"a:1@{DIGEST}")]},
         ),
+        (
+            {"spec.container.sidecars": [a_sidecar(image={"repo": "a/b", "tag": None})]},
+            {"spec.container.sidecars": [a_sidecar(image="a/b")]},
+        ),
         ({"app.env.variables": {"A": "b"}}, {"app.env.variables": {"A": {"string_value": "b"}}}),
         ({"app.env.variables": {"A": "b"}}, {"app.env.variables": {"A": {"stringValue": "b"}}}),
         ({"app.env.variables": {"A": "b"}}, {"app.env.variables": [{"name": "A", "value": "b"}]}),
@@ -353,10 +357,9 @@ def test_a_file_may_hold_several_manifests_and_empty_documents_do_not_count() ->
 
 def test_mistakes_of_all_documents_are_found_in_one_run() -> None:
     text = as_yaml(a_manifest({"spec.replicas": 3}), a_manifest(), a_manifest({"spec.image": "a"}))
-    with pytest.raises(ManifestError) as refused:
-        manifest.load(text.encode(), SOURCE)
-    assert [one.path for one in refused.value.mistakes] == ["spec", "spec"]
-    first, second = (one.place.line for one in refused.value.mistakes)
+    mistakes = [mistake for one in manifest.load(text.encode(), SOURCE) for mistake in one.mistakes]
+    assert [one.path for one in mistakes] == ["spec", "spec"]
+    first, second = (one.place.line for one in mistakes)
     assert "replicas" in text.splitlines()[first - 1]
     assert "image" in text.splitlines()[second - 1]
 
@@ -465,7 +468,15 @@ SPEC_FIELDS: Final = (
         ("tolerations: [[]]", "spec.tolerations[0]: expected a mapping with key"),
         ("node_selector: [a]", "spec.node_selector: expected a mapping of names to values, found a list"),
         ("node_selector: {? [a] : b}", "spec.node_selector: expected a name, found a list"),
+        ("node_selector: {~: a}", "13:19: spec.node_selector: expected a name, found nothing"),
         ("node_selector: {a: [b]}", "spec.node_selector.a: expected a text, found a list"),
+        (
+            "image_pull_secrets: [a, null]",
+            "13:27: spec.image_pull_secrets[1]: expected a text, found nothing; write what is meant, or leave it out",
+        ),
+        ("image_pull_secrets: [~]", "spec.image_pull_secrets[0]: expected a text, found nothing"),
+        ("image_pull_secrets:\n- a\n-\n- b", "15:4: spec.image_pull_secrets[1]: expected a text, found nothing"),
+        ("pod_security_context: {supplemental_groups: [null]}", "expected a whole number from -9223372036854775808"),
         ("image_pull_secrets: [[a]]", "spec.image_pull_secrets[0]: expected a text, found a list"),
         (
             "affinity: a",
@@ -521,6 +532,10 @@ def test_a_mistake_names_the_place_the_field_and_what_would_be_right(text: str, 
             "spec.container.app.env.variables: expected a mapping of names to values, found a list",
         ),
         (
+            {"app.env.variables": [{"name": None, "value": "b"}]},
+            "spec.container.app.env.variables: expected a name, found nothing",
+        ),
+        (
             {"app.env": [{"name": "A", "value": "b"}]},
             "spec.container.app.env: expected a mapping with variables, secrets, env_from, found a list",
         ),
@@ -539,6 +554,12 @@ def test_a_mistake_names_the_place_the_field_and_what_would_be_right(text: str, 
             "spec.container.sidecars[0].image: expected a text, found a mapping",
         ),
         ({"spec.restart_policy": "Never"}, 'spec: unknown field "restart_policy"'),
+        ({"app.args": ["a", None]}, "spec.container.app.args[1]: expected a text, found nothing"),
+        ({"app.command": [None]}, "spec.container.app.command[0]: expected a text, found nothing"),
+        (
+            {"app.liveness_probe.exec.command": ["a", None]},
+            "liveness_probe.exec.command[1]: expected a text, found nothing",
+        ),
         ({"status.phase": "Ready"}, 'status: unknown field "phase"; it has outputs'),
     ],
 )
@@ -663,6 +684,39 @@ def test_merges_that_stand_for_billions_of_values_are_no_bomb() -> None:
         + "node_selector: &self {<<: [*m3, *m3, *self, *self]}\n"
     )
     assert dict(read(text).manifest.spec.node_selector) == {"a": "b"}
+
+
+@pytest.mark.parametrize(
+    ("too_much", "why"),
+    [
+        ({"spec.tolerations": [{f"a{at}": 1 for at in range(1_000)}]}, "1,000 mistakes so far; the rest was not read"),
+        ({"spec.image_pull_secrets": ["a"] * 100_000}, "more than 100,000 values, by aliases perhaps"),
+    ],
+    ids=["mistakes", "values"],
+)
+def test_what_is_wrong_in_earlier_documents_is_said_though_a_later_one_is_too_much(too_much: Changes, why: str) -> None:
+    wrong = a_manifest({"spec.replicas": 3, "app.image.tag": ""})
+    found = manifest.load(as_yaml(wrong, a_manifest(too_much), wrong).encode(), SOURCE)
+    first, second = (validate.validate(one) for one in found)
+    assert [one.path for one in first] == ["spec.container.app.image", "spec"]
+    assert second[-1].text == why
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        ("[" * 65 + "]" * 65, "nested more than 64 levels deep"),
+        ("a: b: c", "not YAML: mapping values are not allowed in this context"),
+        ("a: *unknown", "not YAML: found undefined alias"),
+    ],
+)
+def test_what_is_wrong_in_earlier_documents_is_said_though_a_later_one_is_no_yaml(broken: str, why: str) -> None:
+    wrong = as_yaml(a_manifest({"spec.replicas": 3, "app.image.tag": ""}))
+    found = manifest.load(f"{wrong}---\n{wrong}---\n{broken}\n---\n{wrong}".encode(), SOURCE)
+    *earlier, last = (validate.validate(one) for one in found)
+    assert [[one.path for one in mistakes] for mistakes in earlier] == [["spec.container.app.image", "spec"]] * 2
+    assert [one.text for one in last] == [why]
+    assert last[0].place.line == 2 * len(wrong.splitlines()) + 3
 
 
 def test_a_thousand_mistakes_are_enough() -> None:

@@ -117,6 +117,15 @@ def test_every_assignment_that_cannot_be_made_is_named() -> None:
     assert [one.place.source for one in why.value.mistakes] == ["--set spec.x", "--set spec.y"]
 
 
+def test_what_could_not_be_read_of_the_manifest_is_said_all_the_same() -> None:
+    (loaded,) = load(MANIFEST.replace(b"spec:", b"spec:\n  replicas: 3"), "agent.yaml")
+    assert loaded.mistakes
+    assert override(loaded, ["spec.host_network=true"]).mistakes == loaded.mistakes
+    with pytest.raises(ManifestError) as why:
+        override(loaded, ["spec.x=1"])
+    assert [one.path for one in why.value.mistakes] == ["spec", "spec"]
+
+
 def test_a_mistake_in_what_was_set_is_found_at_the_flag() -> None:
     changed = override(given(), ["spec.dns_policy=Nope"])
     assert str(changed.place("spec.dns_policy")) == "--set spec.dns_policy"

@@ -3,6 +3,7 @@
 import base64
 import functools
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -13,8 +14,10 @@ import yaml
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from kubernetes_daemonset import resources, validate
+from kubernetes_daemonset import annotations, resources, validate
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
+from kubernetes_daemonset.dump import to_yaml
+from kubernetes_daemonset.pod.environment import in_order_of_use
 from tests.component import (
     DIGEST,
     NAMESPACE,
@@ -440,6 +443,15 @@ def test_a_variable_comes_after_those_that_it_is_made_of(variables: Json, order:
     assert "".join(name for name in names if len(name) == 1) == order
 
 
+@pytest.mark.timeout(20)
+def test_a_chain_of_variables_may_have_any_length() -> None:
+    names = [f"V{at}" for at in range(50_000)]
+    chain = {name: {"name": name, "value": f"$({after})"} for name, after in itertools.pairwise(names)}
+    assert [one["name"] for one in in_order_of_use(chain)] == list(reversed(chain))
+    everything = {"ALL": {"name": "ALL", "value": "".join(f"$({name})" for name in chain)}} | chain
+    assert [one["name"] for one in in_order_of_use(everything)] == [*reversed(chain), "ALL"]
+
+
 def test_a_variable_may_be_made_of_a_secret_one() -> None:
     names = list(environment({"app.env": {"variables": {"URL": "http://$(TOKEN)@host"}, "secrets": {"TOKEN": "a"}}}))
     assert names.index("TOKEN") < names.index("URL")
@@ -621,18 +633,18 @@ def checksums(changes: Changes) -> dict[str, str]:
 def test_pods_carry_a_checksum_of_their_configuration_and_one_of_their_secrets() -> None:
     assert checksums({}) == {}
     both = {"spec.config_maps": {"a": "b"}, "app.env.secrets": {"A": "b"}}
-    assert checksums(both).keys() == {resources.CONFIG_CHECKSUM, resources.SECRETS_CHECKSUM}
+    assert checksums(both).keys() == {annotations.CONFIG_CHECKSUM, annotations.SECRETS_CHECKSUM}
     assert all(re.fullmatch("[0-9a-f]{64}", value) for value in checksums(both).values())
 
 
 @pytest.mark.parametrize(
     ("changes", "changed"),
     [
-        ({"spec.config_maps": {"a": "other"}}, {resources.CONFIG_CHECKSUM}),
-        ({"spec.config_maps": {"a": "b", "c": ""}}, {resources.CONFIG_CHECKSUM}),
-        ({"spec.config_maps": {"ab": ""}}, {resources.CONFIG_CHECKSUM}),
-        ({"app.env.secrets": {"A": "other"}}, {resources.SECRETS_CHECKSUM}),
-        ({"app.env.secrets": {"B": "b"}}, {resources.SECRETS_CHECKSUM}),
+        ({"spec.config_maps": {"a": "other"}}, {annotations.CONFIG_CHECKSUM}),
+        ({"spec.config_maps": {"a": "b", "c": ""}}, {annotations.CONFIG_CHECKSUM}),
+        ({"spec.config_maps": {"ab": ""}}, {annotations.CONFIG_CHECKSUM}),
+        ({"app.env.secrets": {"A": "other"}}, {annotations.SECRETS_CHECKSUM}),
+        ({"app.env.secrets": {"B": "b"}}, {annotations.SECRETS_CHECKSUM}),
         ({"metadata.labels": {"a": "b"}}, set()),
         ({"metadata.annotations": {"a": "b"}}, set()),
         ({"app.env.variables": {"A2": "b"}}, set()),
@@ -654,7 +666,7 @@ def test_a_checksum_of_secrets_says_nothing_about_who_has_the_same() -> None:
 
 
 def test_nobody_can_write_a_checksum_of_their_own() -> None:
-    forged = {"spec.config_maps": {"a": "b"}, "spec.pod_annotations": {resources.CONFIG_CHECKSUM: "forged"}}
+    forged = {"spec.config_maps": {"a": "b"}, "spec.pod_annotations": {annotations.CONFIG_CHECKSUM: "forged"}}
     assert checksums(forged) == checksums({"spec.config_maps": {"a": "b"}})
 
 
@@ -813,6 +825,60 @@ def test_the_same_manifest_gives_the_same_bytes_in_whatever_order_it_is_written(
     one = json.dumps(resources.render(whole()))
     other = json.dumps(resources.render(read(as_yaml(shuffled(yaml.safe_load(WHOLE)))).input))
     assert one == other
+
+
+def test_names_that_users_choose_are_sent_in_the_order_of_the_alphabet() -> None:
+    texts = {"b": "", "c": "", "a": ""}
+    amounts = {"limits": {"memory": "1Gi", "b.c/d": "1", "c.d/e": "1", "a.b/c": "1"}}
+    near = [{"topology_key": "a", "label_selector": {"match_labels": texts}}]
+    objects = rendered(
+        {
+            **ACCOUNT,
+            "metadata": {"name": "agent", "labels": texts, "annotations": texts},
+            "spec.pod_labels": texts,
+            "spec.pod_annotations": texts,
+            "spec.service_account_annotations": texts,
+            "spec.node_selector": texts,
+            "spec.config_maps": texts,
+            "spec.affinity.pod_affinity.required_during_scheduling_ignored_during_execution": near,
+            "app.env": {"variables": texts, "secrets": {"e": "1", "f": "1", "d": "1"}},
+            "app.resources": amounts,
+        }
+    )
+    template = only("DaemonSet", objects)["spec"]["template"]
+    metadata, pod_spec = template["metadata"], template["spec"]
+    container, affinity = pod_spec["containers"][0], pod_spec["affinity"]["podAffinity"]
+    for mapping in (
+        *(one["metadata"]["labels"] for one in objects),
+        *(one["metadata"]["annotations"] for one in objects),
+        only("Secret", objects)["data"],
+        metadata["labels"],
+        metadata["annotations"],
+        pod_spec["nodeSelector"],
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"][0]["labelSelector"]["matchLabels"],
+    ):
+        assert list(mapping) == sorted(mapping)
+    assert [one["metadata"]["name"] for one in objects if one["kind"] == "ConfigMap"] == ["a", "b", "c"]
+    assert [one["name"] for one in container["env"]][3:] == ["a", "b", "c", "d", "e", "f"]
+    assert list(container["resources"]["limits"]) == ["memory", "a.b/c", "b.c/d", "c.d/e"]
+
+
+NOT_WHAT_THEY_SEEM: Final = (
+    *("1e3", "1E3", "0x1F", "0o17", "017", "08", "0b1", "1_000", "12:30:00", "1.20", ".5", "5.", "+1", "-0"),
+    *("y", "Y", "n", "yes", "No", "on", "OFF", "true", "False", "~", "null", "NULL", "", ".inf", "-.INF", ".NaN"),
+    *("2026-11-16", "2026-11-16T12:30:00Z", "=", "<<", "- a", "a: b", "# a", "*a", "&a", "!a", "%a", "@a", "{", "["),
+)
+
+
+@pytest.mark.parametrize("text", NOT_WHAT_THEY_SEEM)
+def test_a_text_that_looks_like_something_else_is_quoted_so_that_every_reader_of_yaml_finds_a_text(text: str) -> None:
+    """Ours would not notice: to PyYAML 1e3 and y are texts, to Kubernetes a number and a truth."""
+    quoted = rf"""(["']){re.escape(text)}\1"""
+    assert re.fullmatch(f"A: {quoted}\n", to_yaml({"A": text}))
+    assert re.fullmatch(f"{quoted}: A\n", to_yaml({text: "A"}))
+    command = ["agent", text]
+    again = yaml.safe_load(to_yaml(daemon_set({"app.command": command})))
+    assert again["spec"]["template"]["spec"]["containers"][0]["command"] == command
 
 
 def test_rendering_changes_nothing_in_the_manifest() -> None:

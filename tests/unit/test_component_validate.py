@@ -10,10 +10,12 @@ import pytest
 from kubernetes_daemonset import manifest, rules, validate
 from kubernetes_daemonset.api.buf.validate import validate_pb2
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
-from kubernetes_daemonset.mistakes import Severity
+from kubernetes_daemonset.backends import given
+from kubernetes_daemonset.mistakes import ManifestError, Severity
 from kubernetes_daemonset.quantities import parsed
 from tests.component import (
     DIGEST,
+    GONE,
     SOURCE,
     Changes,
     Json,
@@ -28,6 +30,7 @@ from tests.component import (
     loaded,
     problems,
     read,
+    read_in_part,
     warnings,
 )
 from tests.refusals import REFUSALS, STRICTER, TAKEN, Refusal
@@ -310,6 +313,20 @@ WARNED: Final = [
         {"app.startup_probe": {"tcp_socket": {"port_number": 80}}},
     ),
     Warned(
+        "a secret of nothing",
+        {"app.env.secrets": {"A": ""}},
+        "app.env.secrets.A",
+        "is empty, and the agent will be given an empty text; write its value, or a secret_ref",
+        {"app.env.secrets": {"A": "b"}},
+    ),
+    Warned(
+        "a secret that was left open",
+        {"app.env.secrets": {"A": None}},
+        "app.env.secrets.A",
+        "is empty",
+        {"app.env.secrets": {"A": {"secret_ref": {"name": "a", "key": "b"}}}},
+    ),
+    Warned(
         "names that will not resolve",
         {"spec.host_network": True, "spec.dns_policy": "ClusterFirst"},
         "spec.dns_policy",
@@ -399,6 +416,145 @@ def test_all_mistakes_are_found_in_one_run_in_the_order_of_the_lines() -> None:
     lines = [one.place.line for one in found]
     assert lines == sorted(lines)
     assert all(lines)
+
+
+def test_what_cannot_be_read_hides_nothing_of_what_can() -> None:
+    changes = {
+        "metadata.name": "Bad_Name",
+        "spec.namespace": {"value": "Bad_One"},
+        "app.image": {"repo": "a", "tag": "latest"},
+        "app.ports": [a_port(container_port="http"), a_port(name="web", container_port=99999)],
+        "app.args": [None, "--verbose"],
+        "spec.replicas": 3,
+        "spec.min_ready_seconds": "soon",
+        "spec.tolerations": [{"key": "a", "operator": "Exists", "value": "b"}, {"key": "a", "effekt": "NoSchedule"}],
+    }
+    found = validate.validate(read_in_part(as_yaml(a_manifest(changes))))
+    assert [(one.path, one.severity.value) for one in found] == [
+        ("metadata.name", "error"),
+        ("spec.namespace", "error"),
+        ("spec.container.app.image", "warning"),
+        ("spec.container.app.ports[0].container_port", "error"),
+        ("spec.container.app.ports[1].container_port", "error"),
+        ("spec.container.app.args[0]", "error"),
+        ("spec", "error"),
+        ("spec.min_ready_seconds", "error"),
+        ("spec.tolerations[0]", "error"),
+        ("spec.tolerations[1]", "error"),
+    ]
+    lines = [one.place.line for one in found]
+    assert lines == sorted(lines)
+
+
+IMAGE: Final = {"repo": "registry.example.com/agent", "tag": "1"}
+NOT_DESCRIBED: Final = {"name": "data", "mount_path": "/data"}
+PROBED: Final = {"app.liveness_probe": {"http_get": {"port_name": "web"}}}
+LIMIT_OF_A_SIDECAR: Final = {
+    "app.env.variables": {"A": {"resource_field_ref": {"resource": "limits.cpu", "container_name": "helper"}}}
+}
+RULE: Final = {"api_groups": [""], "resources": ["pods"], "verbs": ["get"]}
+ONLY_A_CONSEQUENCE: Final[dict[str, Changes]] = {
+    "another kind": {"kind": "Deployment", "spec": {"replicas": 3}},
+    "metadata that is a text": {"metadata": "agent"},
+    "a spec that is a text": {"spec": "agent"},
+    "containers that are a text": {"spec.container": "agent"},
+    "an image that is a list": {"app.image": ["agent"]},
+    "an image that was misspelt": {"app.image": GONE, "app.imagee": IMAGE},
+    "a tag that was misspelt": {"app.image": {"repo": "agent", "tagg": "1"}},
+    "a namespace that was misspelt": {"spec.namespace": GONE, "spec.namespce": "a"},
+    "a key that is a list": {"spec.tolerations": [{"key": ["a"], "effect": "NoSchedule"}]},
+    "a name that is a list": {"metadata": {"name": ["a"], "labels": {"app.kubernetes.io/name": "a"}}},
+    "a host path that was misspelt": {"app.volume_mounts": [NOT_DESCRIBED | {"host_pathh": "/data"}]},
+    "mounts that are a text": {
+        "app.volume_mounts": "data",
+        "spec.container.sidecars": [a_sidecar(volume_mounts=[NOT_DESCRIBED])],
+    },
+    "ports that are a text": {**PROBED, "app.ports": "web"},
+    "a port's name that was misspelt": {**PROBED, "app.ports": [{"nam": "web", "container_port": 80}]},
+    "an account that is perhaps made": {
+        "spec.create_service_account": "maybe",
+        "spec.service_account_annotations": {"a": "b"},
+        "spec.rbac.namespace_rules": [RULE],
+    },
+    "an account that was misspelt": {
+        "spec.create_serviceaccount": True,
+        "spec.service_account_annotations": {"a": "b"},
+        "spec.rbac.namespace_rules": [RULE],
+    },
+    "an end in words": {
+        "spec.termination_grace_period_seconds": "a minute",
+        "app.lifecycle.pre_stop.sleep_seconds": 60,
+    },
+    "a namespace that is a list": {
+        "spec.namespace": ["a"],
+        "app.env.secrets": {"A": {"secret_ref": {"namespace": "a", "name": "b", "key": "c"}}},
+    },
+    "a right that is perhaps given": {
+        "app.security_context.privileged": "maybe",
+        "app.volume_mounts": [a_mount(mount_propagation="Bidirectional")],
+    },
+    "a node that is perhaps touched": {"spec.host_pid": "maybe", "app.security_context.privileged": True},
+    "a host path that is perhaps mounted": {
+        "app.volume_mounts": [a_mount(host_path=["/sys"])],
+        "app.security_context.privileged": True,
+    },
+    "a container that perhaps stays": {
+        "spec.init_containers": [a_sidecar(restart_policy=["Always"], liveness_probe={"exec": {"command": ["true"]}})]
+    },
+    "a limit that is a list": {"app.resources": {"limits": {"memory": ["1Gi"]}}},
+    "limits that are a list": {"app.resources": {"limits": ["1Gi"], "requests": {"other": {"a.b/c": 1}}}},
+    "a cpu that is a list": {"app.resources": {"limits": {"cpu": ["1"], "memory": "1Gi"}, "requests": {"cpu": "1"}}},
+    "huge pages beside a list": {
+        "app.resources": {
+            "limits": {"other": {"hugepages-2Mi": "4Mi"}, "memory": ["1Gi"]},
+        }
+    },
+    "sidecars that are a text": {**LIMIT_OF_A_SIDECAR, "spec.container.sidecars": "helper"},
+    "a sidecar's name that is a list": {**LIMIT_OF_A_SIDECAR, "spec.container.sidecars": [a_sidecar(name=["helper"])]},
+    "a list that is shorter than it was": {"spec.image_pull_secrets": [["a"], "B"]},
+    "a secret that is a list": {"app.env.secrets": {"A": ["b"]}},
+    "a network that is perhaps the node's": {"spec.host_network": "maybe", "spec.dns_policy": "ClusterFirst"},
+}
+
+
+@pytest.mark.parametrize("what", ONLY_A_CONSEQUENCE)
+def test_what_only_follows_from_what_cannot_be_read_is_not_said(what: str) -> None:
+    loaded = read_in_part(as_yaml(a_manifest(ONLY_A_CONSEQUENCE[what])))
+    assert len(loaded.mistakes) == 1
+    assert validate.validate(loaded) == list(loaded.mistakes)
+
+
+def test_what_cannot_be_read_of_a_stack_input_hides_nothing_else_and_nothing_follows_from_it() -> None:
+    def paths(tree: Json) -> list[str]:
+        return [one.path for one in validate.validate(read_in_part(as_yaml(tree)))]
+
+    changes = {"spec.namespace": ["a"], "app.ports": [a_port(container_port=99999)]}
+    assert paths(a_stack_input(changes, docker_config_json="{}")) == [
+        "target.spec.namespace",
+        "spec.container.app.ports[0].container_port",
+        "docker_config_json",
+    ]
+    assert paths({"target": "a manifest"}) == ["target"]
+
+
+def test_a_program_that_gives_a_manifest_is_told_all_of_it_at_once() -> None:
+    with pytest.raises(ManifestError) as refused:
+        given.checked(a_manifest({"spec.replicas": 3, "app.image.tag": ""}), "a program")
+    assert {(one.path, str(one.place)) for one in refused.value.mistakes} == {
+        ("spec.container.app.image", "a program"),
+        ("spec", "a program"),
+    }
+
+
+def test_what_is_no_manifest_at_all_is_not_asked_for_what_manifests_have() -> None:
+    for text in ("services: {web: {image: a}}", "tarket: {}", "a text", "[]"):
+        loaded = read_in_part(text)
+        assert validate.validate(loaded) == list(loaded.mistakes) != []
+
+
+def test_a_name_that_means_nothing_known_is_no_reason_to_leave_anything_unsaid() -> None:
+    loaded = read_in_part(as_yaml(a_manifest({"spec.replicas": 3, "spec.namespace": GONE})))
+    assert {one.path for one in validate.validate(loaded)} == {"spec", "spec.namespace"}
 
 
 def test_a_mistake_is_found_where_it_was_written_whatever_the_dialect() -> None:

@@ -71,6 +71,8 @@ def _from_mapping(manifest: Mapping[str, Any], source: str) -> Loaded:
 def _only(found: list[Loaded], source: str) -> Loaded:
     if len(found) > 1:
         raise ManifestError([Mistake("", f"{len(found)} documents; give one {KIND} at a time", Place(source))])
+    if found[0].mistakes:
+        raise ManifestError(validate.errors(validate.validate(found[0])))
     return found[0]
 
 

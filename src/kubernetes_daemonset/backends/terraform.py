@@ -21,7 +21,8 @@ from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStack
 from kubernetes_daemonset.backends.order import needs
 from kubernetes_daemonset.dump import ascii_yaml
 from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
-from kubernetes_daemonset.resources import Json, render
+from kubernetes_daemonset.objects import Json
+from kubernetes_daemonset.resources import render
 
 # Not that of a direct apply: each tool changes and deletes what it made itself, and knows it by this name.
 FIELD_MANAGER: Final = f"{names.MANAGED_BY}-terraform"
