@@ -19,6 +19,17 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 def render(given: KubernetesDaemonSetStackInput) -> list[Json]:
     """Everything that a valid manifest asks for; what others need comes first."""
+    return [*_for_the_pods(given), _daemon_set(given)]
+
+
+def named(given: KubernetesDaemonSetStackInput) -> list[Json]:
+    """The same objects, of the DaemonSet only what it is called: the sum of its secrets takes its time."""
+    manifest = given.target
+    metadata = {"name": manifest.metadata.name, "namespace": names.namespace(manifest)}
+    return [*_for_the_pods(given), {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata}]
+
+
+def _for_the_pods(given: KubernetesDaemonSetStackInput) -> list[Json]:
     manifest = given.target
     found = [
         _namespace(manifest),
@@ -27,7 +38,6 @@ def render(given: KubernetesDaemonSetStackInput) -> list[Json]:
         _env_secret(manifest),
         _pull_secret(given),
         *_rights(manifest),
-        _daemon_set(given),
     ]
     return [one for one in found if one is not None]
 

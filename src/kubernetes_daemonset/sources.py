@@ -11,7 +11,7 @@ from kubernetes_daemonset.changes import Ref
 from kubernetes_daemonset.manifest import KIND, Loaded, load
 from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place, UnreadableError
 from kubernetes_daemonset.override import override
-from kubernetes_daemonset.resources import render
+from kubernetes_daemonset.resources import named
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
@@ -43,12 +43,10 @@ def read(paths: Sequence[str], assignments: Sequence[str] = (), docker_config: P
 
 def collisions(loaded: Sequence[Loaded]) -> list[Mistake]:
     """Objects that two of these manifests would both make; a namespace may be shared."""
-    if len(loaded) == 1:
-        return []  # it meets nobody, and to render it takes a slow sum of its secrets
     makers: dict[Ref, Loaded] = {}
     found = []
     for one in loaded:
-        for ref in map(Ref.of, render(one.input)):
+        for ref in map(Ref.of, named(one.input)):
             if ref.kind != "Namespace" and (other := makers.setdefault(ref, one)) is not one:
                 text = f"{ref} is also made by {other.place('metadata.name')}; give one of them another name"
                 found.append(Mistake("metadata.name", text, one.place("metadata.name")))

@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from kubernetes_daemonset import annotations, resources, validate
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
+from kubernetes_daemonset.changes import Ref
 from kubernetes_daemonset.dump import to_yaml
 from kubernetes_daemonset.pod.environment import in_order_of_use
 from tests.component import (
@@ -794,6 +795,13 @@ def test_the_whole_manifest_has_something_to_say_in_every_field() -> None:
     messages = {field.containing_type for _, _, field in walk(whole())}
     unsaid = {field.name for one in messages for field in one.fields if field.full_name not in said}
     assert unsaid == UNSAID.keys()
+
+
+def test_what_objects_are_called_is_known_without_the_slow_sum_of_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole_input = whole()
+    refs = [Ref.of(one) for one in resources.render(whole_input)]
+    monkeypatch.delattr(hashlib, "scrypt")
+    assert [Ref.of(one) for one in resources.named(whole_input)] == refs
 
 
 def test_nothing_that_is_written_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
