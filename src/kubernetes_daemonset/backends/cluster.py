@@ -21,8 +21,7 @@ from kubernetes_daemonset.backends.login import Login, LoginError
 from kubernetes_daemonset.changes import Ref
 from kubernetes_daemonset.dump import ascii_yaml
 from kubernetes_daemonset.names import MANAGED_BY
-
-Json = dict[str, Any]
+from kubernetes_daemonset.objects import Json
 
 _TIMEOUT: Final = httpx2.Timeout(30)  # seconds: an API server answers these requests in one, or is in trouble
 _IN_TROUBLE: Final = {429, 500, 502, 503, 504}  # answers that a server may take back by itself

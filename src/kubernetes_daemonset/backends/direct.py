@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kubernetes_daemonset import names
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
@@ -28,9 +28,8 @@ from kubernetes_daemonset.backends.cluster import (
 )
 from kubernetes_daemonset.backends.ownership import is_of, made_by_us, objections, other_makers
 from kubernetes_daemonset.changes import Change, Plan, Ref, used_by_pods
+from kubernetes_daemonset.objects import Json
 from kubernetes_daemonset.rollout import Rollout, complaints, rollout, troubles
-
-Json = dict[str, Any]
 
 _POLL: Final = 0.5  # seconds; one small object is read
 _TROUBLE_EVERY: Final = 4  # polls; pods are many, and their troubles last

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 from lightkube.config.kubeconfig import DEFAULT_KUBECONFIG, KubeConfig
 from lightkube.core.exceptions import ConfigError
 
-Json = dict[str, Any]
+from kubernetes_daemonset.objects import Json
 
 # Names of files, which are relative to the kubeconfig that they stand in.
 _PATHS: Final[dict[str, tuple[str, ...]]] = {

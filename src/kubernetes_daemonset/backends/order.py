@@ -1,8 +1,6 @@
 """What has to be there before what, for tools that make objects at the same time. Pure."""
 
-from typing import Any
-
-Json = dict[str, Any]
+from kubernetes_daemonset.objects import Json
 
 
 def needs(this: Json, other: Json) -> bool:

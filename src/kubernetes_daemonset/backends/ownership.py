@@ -6,13 +6,12 @@ own, and what it made is its to change and to delete.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from kubernetes_daemonset import names
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.changes import Ref
-
-Json = dict[str, Any]
+from kubernetes_daemonset.objects import Json
 
 _OUR_LABEL: Final = f"f:{names.MANAGED_BY_LABEL}"  # as managed fields are written
 

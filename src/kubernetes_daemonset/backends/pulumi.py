@@ -27,8 +27,7 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
-
-Json = dict[str, Any]
+from kubernetes_daemonset.objects import Json
 
 TYPE: Final = "kubernetes-daemonset:index:KubernetesDaemonSet"
 
