@@ -67,11 +67,8 @@ old-kubernetes: setup ## the chart on Kubernetes 1.31, which is built first: 9 m
 	$(PYTHON) -m lab build --kubernetes 1.31.4
 	$(PYTEST) tests/old_kubernetes
 
-bench: setup ## measure the lab, the worker, the controller and the component
-	$(PYTHON) -m bench.lab
-	$(PYTHON) -m bench.worker
-	$(PYTHON) -m bench.operator all
-	$(PYTHON) -m bench.component
+bench: setup ## measure everything on a quiet machine and write docs/performance.md: an hour; STEPS="burst idle" for some
+	@$(PYTHON) -m bench.all $(STEPS)
 
 image: $(INSTALLED) ## the container image and its bill of materials into dist/, without a container engine
 	@$(PYTHON) -m release image $(addprefix --arch=,$(ARCH))

@@ -2,14 +2,17 @@
 
 usage: python -m bench.generator ORDERS
 
-It answers with one JSON line when it is prepared, begins when it is sent a line, answers with a second JSON line when
-the work is done, and ends when its input does. `bench.operator` starts it.
+It answers with a JSON line when it is prepared, and begins when it is sent a line. Verified nodes come first, if there
+are to be any, with an answer of their own; then, when it is sent another line, gated ones, with an answer when all are
+released. It ends when its input does. `bench.rig` starts it.
 """
 
 import asyncio
 import datetime as dt
+import http
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -28,26 +31,38 @@ from lab.fake_node import node_object
 from lab.progress import say
 
 PREFIX = "bench"
+"""Of gated nodes, whose pods are played."""
+_PREFIX_OF_VERIFIED = "verified"
 _CHECKS = tuple(CheckResult(name, ok=True, ms=12, target="10.96.0.1:443") for name in CHECKS)
 _PROOF = Record(1, outcome=Outcome.PASSED, at=dt.datetime.now(dt.UTC), since=dt.datetime.now(dt.UTC), checks=_CHECKS)
 """What the controller leaves on a node it has verified."""
 HEARTBEAT_SECONDS = 300
+PATIENCE_SECONDS = 120.0
 _SECONDS_BETWEEN_LINES = 5.0
-_STALLED_SECONDS = 120.0
 _LOOK_SECONDS = 0.1
+_YOUNG_ONE_IN = 5
+"""Of the nodes that go in a churn, one in so many is new and goes while it is being verified."""
+
+Role = Literal["floor", "burst", "trickle", "outage", "churn", "idle"]
 
 
 class Orders(Struct, frozen=True):
     """What to do, to which plane."""
 
-    role: Literal["floor", "burst", "idle"]
-    nodes: int
+    role: Role
     namespace: str
     kubernetes: str
     credentials: Credentials
+    verified: int = 0
+    """How many nodes are there, verified, before anything is measured."""
+    gated: int = 0
+    """How many come."""
+    rate: float | None = None
+    """How many of them a second; None is all at once."""
     kubelets: bool = True
     """Whether something plays the nodes' kubelets. If not, they are born Ready."""
-    prefix: str = PREFIX
+    patience: float = PATIENCE_SECONDS
+    """Seconds without a release after which none is hoped for."""
 
 
 class Result(Struct, frozen=True):
@@ -55,6 +70,10 @@ class Result(Struct, frozen=True):
     moments: dict[Moment, dict[str, float]]
     pods: dict[str, str]
     """Each pod's node."""
+    expected: int
+    """How many nodes were to be released: those that came, and stayed."""
+    left: list[str]
+    """The nodes that were taken away meanwhile."""
     lost_races: int
     retries: int
     watches_resumed: int
@@ -65,7 +84,10 @@ class Generator:
     def __init__(self, orders: Orders, api: Api) -> None:
         self._orders = orders
         self._api = api
-        self._nodes = bodies(orders)
+        self._verified = verified(orders)
+        self._gated = gated(orders)
+        self._leaving = departures(list(self._verified), list(self._gated), orders.rate or 0)
+        self._left: set[str] = set()
         self._lost_races = 0
         self.seen = Journal()
 
@@ -73,7 +95,7 @@ class Generator:
         nodes, pods = msgspec.json.Decoder(journal.Node), msgspec.json.Decoder(journal.Pod)
 
         def see_node(raw: Raw) -> None:
-            if (node := nodes.decode(raw)).metadata.name in self._nodes:
+            if (node := nodes.decode(raw)).metadata.name in self._gated:
                 self.seen.see_node(node, time.time())
 
         def see_pod(raw: Raw) -> None:
@@ -84,10 +106,10 @@ class Generator:
             self._api.watch(f"/api/v1/namespaces/{self._orders.namespace}/pods", see_pod),
         ]
 
-    async def burst(self, watches: list[Watch]) -> Result:
-        """All nodes, as fast as the API server takes them, until they are released or nothing moves any more."""
+    async def work(self, watches: list[Watch]) -> Result:
+        """All gated nodes, each at its time, until they are released or nothing moves any more."""
         begun = time.time()
-        work = asyncio.gather(*(self._one(name, body) for name, body in self._nodes.items()))
+        work = asyncio.ensure_future(self._arrive(begun))
         if await self._released(work):
             await work
         else:
@@ -96,44 +118,75 @@ class Generator:
             begun=begun,
             moments=self.seen.moments,
             pods=self.seen.pods,
+            expected=len(self._staying),
+            left=sorted(self._left),
             lost_races=self._lost_races,
             retries=self._api.retries,
             watches_resumed=sum(watch.resumed for watch in watches),
             lists=sum(watch.listed for watch in watches),
         )
 
-    async def create(self) -> None:
-        await asyncio.gather(*(self._post(name, body) for name, body in self._nodes.items()))
+    async def create_verified(self) -> None:
+        await asyncio.gather(*(self._post(name, body) for name, body in self._verified.items()))
 
     async def beat(self) -> None:
-        """Every node's heartbeat in its turn, at an even rate, until cancelled."""
-        pause, due = HEARTBEAT_SECONDS / len(self._nodes), time.time()
+        """Every verified node's heartbeat in its turn, at an even rate, until cancelled."""
+        pause, due = HEARTBEAT_SECONDS / len(self._verified), time.time()
         while True:
-            for name in self._nodes:
+            for name in self._verified:
                 due += pause
                 await asyncio.sleep(due - time.time())
-                await self._api.must("PATCH", f"/api/v1/nodes/{name}/status", heartbeat(), kind=STRATEGIC_PATCH)
+                if name not in self._left:
+                    await self._beat_once(name)
 
-    async def _one(self, name: str, body: bytes) -> None:
-        node = await self._post(name, body)
+    async def _beat_once(self, name: str) -> None:
+        path, body = f"/api/v1/nodes/{name}/status", msgspec.json.encode(heartbeat())
+        answer = await self._api.ask("PATCH", path, body, STRATEGIC_PATCH)
+        gone = answer.status == http.HTTPStatus.NOT_FOUND and name in self._left
+        if not answer.ok and not gone:
+            raise RuntimeError(f"PATCH {path} was answered {answer.status}: {answer.body.decode(errors='replace')}")
+
+    async def _arrive(self, begun: float) -> None:
+        """Open-loop: a node comes when it is due, whether or not those before it have been answered."""
+        pause = 1 / self._orders.rate if self._orders.rate else 0.0
+        async with asyncio.TaskGroup() as group:
+            for number, name in enumerate(self._gated):
+                await asyncio.sleep(max(begun + number * pause - time.time(), 0))
+                group.create_task(self._one(number, name))
+
+    async def _one(self, number: int, name: str) -> None:
+        node = await self._post(name, self._gated[name])
         if self._orders.role == "floor":
             self._lost_races += await floor.verify(self._api, self.seen, node, self._orders.namespace)
+        if self._orders.role == "churn":
+            await self._take_away(self._leaving[number])
+
+    async def _take_away(self, name: str) -> None:
+        if name in self._gated:
+            await self.seen.reached(Moment.POSTED, name)
+        self._left.add(name)
+        await self._api.must("DELETE", f"/api/v1/nodes/{name}", {})
 
     async def _post(self, name: str, body: bytes) -> journal.Node:
         answer = await self._api.must("POST", "/api/v1/nodes", body)
-        self.seen.note(Moment.POSTED, name, time.time())
+        if name in self._gated:
+            self.seen.note(Moment.POSTED, name, time.time())
         return msgspec.json.decode(answer.body, type=journal.Node)
 
-    async def _released(self, work: asyncio.Future[list[None]]) -> bool:
+    @property
+    def _staying(self) -> set[str]:
+        return self._gated.keys() - self._left
+
+    async def _released(self, work: asyncio.Future[None]) -> bool:
         """Wait until all nodes are released, or none has been for so long that none will be. Whether all are."""
         released, moved = 0, time.time()
         said = moved
-        while (count := len(self.seen.moments[Moment.RELEASED])) < len(self._nodes):
-            now = time.time()
+        while self._staying - self.seen.moments[Moment.RELEASED].keys():
+            now, count = time.time(), len(self.seen.moments[Moment.RELEASED])
             if count > released:
                 released, moved = count, now
-            if now - moved > _STALLED_SECONDS:
-                say(f"no node has been released for {_STALLED_SECONDS:g} s: {progress(self.seen)}")
+            if now - moved > self._orders.patience:
+                say(f"no node has been released for {self._orders.patience:g} s: {progress(self.seen)}")
                 return False
             if now - said > _SECONDS_BETWEEN_LINES:
                 said = now
@@ -148,21 +201,47 @@ def progress(seen: Journal) -> str:
     return "nodes: " + ", ".join(f"{len(names)} {moment}" for moment, names in seen.moments.items())
 
 
-def bodies(orders: Orders) -> dict[str, bytes]:
-    """Every node's JSON by its name, made before the clock runs."""
-    return {name: node_body(orders, name) for name in (f"{orders.prefix}-{number}" for number in range(orders.nodes))}
+def verified(orders: Orders) -> dict[str, bytes]:
+    """Every verified node's JSON by its name, made before the clock runs."""
+    body = {"labels": {journal.VERIFIED: "true"}, "annotations": {patches.ANNOTATION: patches.encode(_PROOF)}}
+    names = (f"{_PREFIX_OF_VERIFIED}-{number}" for number in range(orders.verified))
+    return {name: _encoded(orders, name, [], **body) for name in names}
 
 
-def node_body(orders: Orders, name: str) -> bytes:
-    if orders.role == "idle":
-        node = node_object(name, orders.kubernetes, [], {journal.VERIFIED: "true"}).to_dict()
-        node["metadata"]["annotations"][patches.ANNOTATION] = patches.encode(_PROOF)
-    else:
-        gate = lab.Taint(journal.GATE_KEY, journal.GATE_EFFECT, journal.GATE_VALUE)
-        node = node_object(name, orders.kubernetes, [gate], {}).to_dict()
+def gated(orders: Orders) -> dict[str, bytes]:
+    gate = lab.Taint(journal.GATE_KEY, journal.GATE_EFFECT, journal.GATE_VALUE)
+    return {name: _encoded(orders, name, [gate]) for name in map(gated_name, range(orders.gated))}
+
+
+def gated_name(number: int) -> str:
+    return f"{PREFIX}-{number}"
+
+
+def departures(old: Sequence[str], new: Sequence[str], rate: float) -> list[str]:
+    """Which node each new one takes the place of: the oldest, or now and then one that came a second ago."""
+    waiting, leaving = iter([*old, *new]), list[str]()
+    for number in range(len(new) if old else 0):
+        young = number - round(rate)
+        if young >= 0 and number % _YOUNG_ONE_IN == _YOUNG_ONE_IN - 1 and new[young] not in leaving:
+            leaving.append(new[young])
+        else:
+            leaving.append(next(name for name in waiting if name not in leaving))
+    return leaving
+
+
+def _encoded(
+    orders: Orders,
+    name: str,
+    taints: Sequence[lab.Taint],
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+) -> bytes:
+    node = node_object(name, orders.kubernetes, taints, labels or {}).to_dict()
+    node["metadata"]["annotations"] |= annotations or {}
     if not orders.kubelets:
-        del node["metadata"]["annotations"][fake_stages.ANNOTATION]
         node["status"]["conditions"] = heartbeat()["status"]["conditions"]
+        if not taints:  # the pods of gated ones are played nevertheless
+            del node["metadata"]["annotations"][fake_stages.ANNOTATION]
     return msgspec.json.encode({"apiVersion": "v1", "kind": "Node", **node})
 
 
@@ -177,21 +256,29 @@ async def generate(orders: Orders) -> None:
     lines = await _input()
     async with Api(orders.credentials) as api, asyncio.TaskGroup() as group:
         generator = Generator(orders, api)
-        watches = generator.watches() if orders.role != "idle" else []
+        watches = generator.watches() if orders.gated else []
         tasks = [group.create_task(watch.follow()) for watch in watches]
         for watch in watches:
             await watch.begun.wait()
         _answer("prepared")
         await lines.readline()
-        if orders.role == "idle":
-            await generator.create()
+        if orders.verified:
+            await generator.create_verified()
             tasks.append(group.create_task(generator.beat()))
             _answer("created")
-        else:
-            _answer(await generator.burst(watches))
-        await lines.read()
+            await lines.readline()
+        if orders.gated:
+            if orders.role == "outage":
+                tasks.append(group.create_task(_tell_of_first_failure(generator.seen)))
+            _answer(await generator.work(watches))
+            await lines.read()
         for task in tasks:
             task.cancel()
+
+
+async def _tell_of_first_failure(seen: Journal) -> None:
+    await seen.reached_by_any(Moment.POD_FAILED)
+    _answer("failed")
 
 
 async def _input() -> asyncio.StreamReader:

@@ -25,6 +25,7 @@ class Moment(StrEnum):
     POD_CREATED = "pod created"
     POD_BOUND = "pod bound"
     POD_SUCCEEDED = "pod succeeded"
+    POD_FAILED = "pod failed"
     RELEASED = "released"
     """The gate's taint is gone and the label is there."""
 
@@ -114,14 +115,19 @@ class Journal:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, str] = {}
         self._waiting: defaultdict[tuple[Moment, str], asyncio.Event] = defaultdict(asyncio.Event)
+        self._first: defaultdict[Moment, asyncio.Event] = defaultdict(asyncio.Event)
 
     def note(self, moment: Moment, name: str, now: float) -> None:
         if name not in self.moments[moment]:
             self.moments[moment][name] = now
             self._waiting[moment, name].set()
+            self._first[moment].set()
 
     async def reached(self, moment: Moment, name: str) -> None:
         await self._waiting[moment, name].wait()
+
+    async def reached_by_any(self, moment: Moment) -> None:
+        await self._first[moment].wait()
 
     def see_node(self, node: Node, now: float) -> None:
         name = node.metadata.name
@@ -140,6 +146,8 @@ class Journal:
             self.note(Moment.POD_BOUND, name, now)
         if pod.status.phase == "Succeeded":
             self.note(Moment.POD_SUCCEEDED, name, now)
+        if pod.status.phase == "Failed":
+            self.note(Moment.POD_FAILED, name, now)
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,11 @@ def _family(pid: int) -> Iterator[int]:
 
 def _children(pid: int) -> Iterator[int]:
     for thread in Path(f"/proc/{pid}/task").iterdir():
-        yield from map(int, (thread / "children").read_text().split())
+        try:
+            found = (thread / "children").read_text()
+        except (FileNotFoundError, ProcessLookupError):  # threads come and go
+            continue
+        yield from map(int, found.split())
 
 
 def _machine() -> dict[str, float]:

@@ -5,13 +5,15 @@ machine that the control plane keeps busy that is most of the time, and no contr
 """
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+import itertools
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 from msgspec import Struct
 
-from bench import measure
+from bench import journal, measure
 from bench.journal import Moment, Moments
 
 _OK = range(200, 300)
@@ -63,15 +65,54 @@ class Reactions:
     until_release_was_asked_for: measure.Spread | None
     until_both_were: measure.Spread | None
     """Both added up, node by node: a node's time of waiting on the controller and on nothing else."""
+    all_the_rest: measure.Spread | None
+    """What else a node's latency is made of: the control plane, its watches, and the second that the pod runs."""
 
 
-def reactions(moments: Moments, pods: Mapping[str, str], requests: Asked) -> Reactions:
+@dataclass(frozen=True)
+class Waits:
+    """Seconds by node, until the controller had asked for what was to be done next."""
+
+    pod: Mapping[str, float]
+    release: Mapping[str, float]
+
+    @property
+    def both(self) -> dict[str, float]:
+        return {name: self.pod[name] + self.release[name] for name in self.pod if name in self.release}
+
+
+def waits(moments: Moments, pods: Mapping[str, str], requests: Asked) -> Waits:
     """`pods` maps a pod's name to its node's; `moments` and requests go by the same clock."""
     created = {pods[pod]: at for pod, at in requests.pods.items() if pod in pods}
-    first = _since(moments[Moment.GATED], created)
-    second = _since(moments[Moment.POD_SUCCEEDED], requests.nodes)
-    both = [first[name] + second[name] for name in first if name in second]
-    return Reactions(measure.spread(list(first.values())), measure.spread(list(second.values())), measure.spread(both))
+    return Waits(_since(moments[Moment.GATED], created), _since(moments[Moment.POD_SUCCEEDED], requests.nodes))
+
+
+def reactions(moments: Moments, found: Waits) -> Reactions:
+    parts = split(moments, found)
+    return Reactions(
+        until_pod_was_asked_for=measure.spread(list(found.pod.values())),
+        until_release_was_asked_for=measure.spread(list(found.release.values())),
+        until_both_were=measure.spread(list(found.both.values())),
+        all_the_rest=measure.spread([rest for _, rest in parts]),
+    )
+
+
+def split(moments: Moments, found: Waits) -> list[tuple[float, float]]:
+    """Each released node's latency as the controller's part and the rest; the fastest node first."""
+    latency, own = journal.between(moments, Moment.POSTED, Moment.RELEASED), found.both
+    # The observer may hear late of what the controller has long acted upon, but no part is longer than the whole.
+    parts = {name: min(own[name], whole) for name, whole in latency.items() if name in own}
+    return [(parts[name], latency[name] - parts[name]) for name in sorted(parts, key=lambda name: latency[name])]
+
+
+def grouped(parts: Sequence[tuple[float, float]], groups: int) -> dict[str, list[float]]:
+    """The same for a plot: the nodes in so many groups of one size, and the mean of each."""
+    edges = [len(parts) * number // groups for number in range(groups + 1)]
+    cut = [parts[first:last] for first, last in itertools.pairwise(edges) if last > first]
+    return {
+        "controller": [statistics.fmean(own for own, _ in group) for group in cut],
+        "control_plane": [statistics.fmean(rest for _, rest in group) for group in cut],
+    }
 
 
 def _since(seen: Mapping[str, float], then: Mapping[str, float]) -> dict[str, float]:

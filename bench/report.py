@@ -20,22 +20,26 @@ _PACKAGES = ("kube-node-ready", "httptools", "msgspec", "protobuf", "protovalida
 _FIRST_ERROR = 400
 
 
-def call_figures(calls: Calls, agent: str, nodes: int) -> dict[str, Any]:
-    """What one client asked of the API server. Lease renewals follow the clock, not the nodes, and count apart."""
-    by_kind: Counter[str] = Counter()
-    writes = changes = 0
+def calls_by_kind(calls: Calls, agent: str) -> dict[str, int]:
+    """What one client asked of the API server."""
+    asked: Counter[str] = Counter()
     for call, number in calls.by_kind.items():
-        went_through = call.code < _FIRST_ERROR
         if call.agent == agent:
-            by_kind[f"{call.verb} {call.resource}{'' if went_through else f' answered {call.code}'}"] += number
-            writes += number if call.verb in _WRITES and call.resource != "leases" else 0
-        if went_through and call.verb in _WRITES and call.resource in _NODES:
-            changes += number
+            refused = "" if call.code < _FIRST_ERROR else f" answered {call.code}"
+            asked[f"{call.verb} {call.resource}{refused}"] += number
+    return dict(sorted(asked.items()))
+
+
+def call_figures(calls: Calls, agent: str, nodes: int) -> dict[str, Any]:
+    """What one client asked, and what that is for each node. Lease renewals follow the clock, and count apart."""
+    writes = [call for call in calls.by_kind if call.verb in _WRITES]
+    own = [call for call in writes if call.agent == agent and call.resource != "leases"]
+    changes = [call for call in writes if call.resource in _NODES and call.code < _FIRST_ERROR]
     return {
-        "controller_calls": dict(sorted(by_kind.items())),
-        "controller_writes_a_node": writes / nodes,
+        "controller_calls": calls_by_kind(calls, agent),
+        "controller_writes_a_node": sum(calls.by_kind[call] for call in own) / nodes,
         "calls_of_all_clients": calls.count(),
-        "node_changes_by_all_clients": changes,
+        "node_changes_by_all_clients": sum(calls.by_kind[call] for call in changes),
     }
 
 
@@ -54,20 +58,24 @@ def table(title: str, figures: Mapping[str, Any]) -> str:
     return "\n".join([title, *(f"  {name:<{width}}  {value}" for name, value in rows)])
 
 
-def save(scenario: str, count: int, figures: Mapping[str, Any], of: str = "nodes") -> Path:
-    """One file a run, named so that the newest sorts last."""
+def save(scenario: str, size: int, figures: Mapping[str, Any], of: str = "nodes") -> Path:
+    """One file for each scenario and size: the newest. Git has those before it."""
     now = dt.datetime.now(dt.UTC)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{now:%Y-%m-%dT%H%M%SZ}-{scenario}-{count}.json"
+    path = RESULTS / f"{now:%Y-%m-%dT%H%M%SZ}-{scenario}-{size}.json"
     content = {
         "scenario": scenario,
-        of: count,
+        "size": size,
+        "of": of,
         "date": now.isoformat(timespec="seconds"),
         "machine": machine(),
         "versions": versions(),
         "figures": _rounded(figures),
     }
     path.write_text(json.dumps(content, indent=2) + "\n")
+    for older in RESULTS.glob(f"*Z-{scenario}-{size}.json"):
+        if older != path:
+            older.unlink()
     return path
 
 
@@ -95,6 +103,8 @@ def _rows(prefix: str, figures: Mapping[str, Any]) -> "list[tuple[str, str]]":
     """A group of single figures fits one line; a group of groups takes a line each."""
     rows: list[tuple[str, str]] = []
     for name, value in figures.items():
+        if _is_series(value):
+            continue
         label = f"{prefix}{name.replace('_', ' ')}"
         if isinstance(value, Mapping) and any(isinstance(inner, Mapping) for inner in value.values()):
             rows += _rows(f"{label}: ", value)
@@ -103,6 +113,11 @@ def _rows(prefix: str, figures: Mapping[str, Any]) -> "list[tuple[str, str]]":
         else:
             rows.append((label, _shown(value)))
     return rows
+
+
+def _is_series(value: object) -> bool:
+    """For a plot, and not for a table."""
+    return isinstance(value, Mapping) and any(isinstance(inner, list) for inner in value.values())
 
 
 def _shown(value: object) -> str:
@@ -114,4 +129,6 @@ def _shown(value: object) -> str:
 def _rounded(value: Any) -> Any:  # noqa: ANN401  any JSON
     if isinstance(value, Mapping):
         return {name: _rounded(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_rounded(inner) for inner in value]
     return round(value, 3) if isinstance(value, float) else value

@@ -7,20 +7,21 @@ import re
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import msgspec
 from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
+from lightkube.resources.core_v1 import Namespace, Node, Pod, ServiceAccount
 
 import lab
 from bench import journal, measure
 from bench.api import Credentials
-from bench.generator import PREFIX, Orders
+from bench.generator import PREFIX, Orders, Role
 from lab import images, remains, waiting
+from lab.fake import FakeNodes
 from lab.process import Process
 
 NAMESPACE = "kube-node-ready-bench"
@@ -30,12 +31,22 @@ _QUEUE_METRIC = "kube_node_ready_controller_reconcile_queue_latency_seconds"
 T = TypeVar("T")
 
 
+class Load(TypedDict, total=False):
+    """What of the generator's `Orders` a scenario may choose."""
+
+    verified: int
+    gated: int
+    rate: float
+    kubelets: bool
+    patience: float
+
+
 class Generator:
     """The generator's process, as seen from here."""
 
-    def __init__(self, plane: lab.Plane, orders: Orders, alive: Callable[[], None]) -> None:
-        self._answers = plane.run.folder / f"generator-{orders.prefix}.jsonl"
-        self._alive = alive
+    def __init__(self, plane: lab.Plane, orders: Orders) -> None:
+        self._answers = plane.run.folder / f"generator-{orders.role}.jsonl"
+        self._needed = [plane.check]
         self._heard = 0
         command = [sys.executable, "-m", "bench.generator", msgspec.json.encode(orders).decode()]
         with self._answers.open("wb") as answers:
@@ -50,6 +61,10 @@ class Generator:
     @property
     def pid(self) -> int:
         return self._popen.pid
+
+    def needs(self, process: Process) -> None:
+        """Once it has died, no answer is waited for."""
+        self._needed.append(process.check)
 
     def go(self) -> None:
         assert self._popen.stdin
@@ -73,7 +88,8 @@ class Generator:
         return lines[0] if lines and lines[0].endswith(b"\n") else None
 
     def _check(self) -> None:
-        self._alive()
+        for check in self._needed:
+            check()
         if (code := self._popen.poll()) is not None and self._line() is None:
             raise lab.LabError(f"the generator ended too soon, with exit code {code}; its own words stand above")
 
@@ -87,10 +103,16 @@ class Controller(Process):
 
     def queue_waits(self) -> list[tuple[float, int]]:
         """How many looks at a node waited for their turn at most so many seconds: by its own histogram."""
-        with _opened(self.metrics_url) as answer:
-            text = answer.read().decode()
-        buckets = re.findall(rf'^{_QUEUE_METRIC}_bucket{{le="(.+?)"}} (\S+)$', text, re.MULTILINE)
+        buckets = re.findall(rf'^{_QUEUE_METRIC}_bucket{{le="(.+?)"}} (\S+)$', self._metrics(), re.MULTILINE)
         return [(float(bound), int(float(count))) for bound, count in buckets]
+
+    def nodes_with_series(self) -> set[str]:
+        """The nodes that it still has something to say of."""
+        return set(re.findall(r'\bnode="(.+?)"', self._metrics()))
+
+    def _metrics(self) -> str:
+        with _opened(self.metrics_url) as answer:
+            return answer.read().decode()
 
 
 @dataclass(frozen=True)
@@ -99,14 +121,15 @@ class Bench:
 
     plane: lab.Plane
     command: Sequence[str]
-    nodes: int
+    simulated: FakeNodes
+    """Decides how worker pods end."""
 
     @contextlib.contextmanager
-    def controller(self) -> Iterator[Controller]:
-        """The operator, ready: its caches are filled and it leads."""
+    def controller(self, *, remove: bool = False) -> Iterator[Controller]:
+        """The operator, ready: its caches are filled and it leads. With `remove`, failed nodes may be removed."""
         metrics, health = self.plane.network.ports(2)
         config = self.plane.run.folder / "controller.yaml"
-        config.write_bytes(msgspec.json.encode(controller_config(metrics, health)))
+        config.write_bytes(msgspec.json.encode(controller_config(metrics, health, remove=remove)))
         environment = {**self.plane.run.environment(), "KUBECONFIG": str(self.plane.kubeconfig())}
         # The operator refuses variables of its prefix that it does not know. Should we be killed, it ends without the
         # mark too: it loses its Lease.
@@ -123,42 +146,36 @@ class Bench:
             process.stop()
 
     @contextlib.contextmanager
-    def generator(
-        self,
-        role: str,
-        *,
-        kubelets: bool = True,
-        alive: Callable[[], None] | None = None,
-        crowd: int | None = None,
-    ) -> Iterator[Generator]:
-        """The generator, prepared: nothing has been asked of the plane yet but what it watches.
-
-        With `crowd`, of so many nodes that are none of the scenario's own.
-        """
-        pair = self.plane.authority.sign("generator", "bench:generator", groups=["system:masters"])
-        files = (self.plane.authority.certificate, pair.certificate, pair.key)
-        who = Credentials(self.plane.url, *map(str, files))
-        values = {"role": role, "nodes": crowd or self.nodes, "namespace": NAMESPACE, "kubernetes": self.plane.version}
-        values["prefix"] = "crowd" if crowd else PREFIX
-        orders = msgspec.convert({**values, "credentials": who, "kubelets": kubelets}, Orders)
-
-        def check() -> None:
-            self.plane.check()
-            if alive:
-                alive()
-
-        process = Generator(self.plane, orders, check)
+    def generator(self, role: Role, **more: Unpack[Load]) -> Iterator[Generator]:
+        """The generator, prepared: nothing has been asked of the plane yet but what it watches."""
+        orders = Orders(role, NAMESPACE, self.plane.version, credentials(self.plane), **more)
+        process = Generator(self.plane, orders)
         try:
             process.answer(str)
             yield process
         finally:
             process.stop()
 
+    def without_kubelets(self) -> None:
+        """From now on nobody renews nodes' leases, and nobody minds that."""
+        self.plane.simulated_kubelets.pause()
+        self.plane.controller_manager.pause()  # it would declare them unreachable
+
+    def pods(self) -> list[str]:
+        """The workers that there are."""
+        return [pod.metadata.name or "" for pod in self.plane.client.list(Pod, namespace=NAMESPACE) if pod.metadata]
+
+    def describe_pods(self) -> str:
+        """The first of them, for people."""
+        shown = self.plane.kubectl("get", "pods", f"--namespace={NAMESPACE}", "--output=wide")
+        return "\n".join(shown.splitlines()[:20])
+
+    def count_nodes(self) -> int:
+        return sum(1 for _ in self.plane.client.list(Node))
+
     def wait_until_quiet(self) -> None:
         """Until the controller has nothing left to do: the last worker is gone."""
-        waiting.until(
-            "the last worker is gone", lambda: not list(self.plane.client.list(Pod, namespace=NAMESPACE)), 120
-        )
+        waiting.until("the last worker is gone", lambda: not self.pods(), 120)
 
     @property
     def audit_log(self) -> Path:
@@ -172,19 +189,24 @@ class Bench:
 
 
 @contextlib.contextmanager
-def fresh(command: Sequence[str], nodes: int) -> Iterator[Bench]:
+def fresh(command: Sequence[str] = ()) -> Iterator[Bench]:
     with lab.plane() as plane:
         plane.client.create(Namespace(metadata=ObjectMeta(name=NAMESPACE)))
-        plane.fake_nodes(0, prefix=PREFIX)
+        simulated = plane.fake_nodes(0, prefix=PREFIX)
         waiting.until(
             f"{NAMESPACE} has a ServiceAccount",
             lambda: plane.client.get(ServiceAccount, "default", namespace=NAMESPACE),
             30,
         )
-        yield Bench(plane, command, nodes)
+        yield Bench(plane, command, simulated)
 
 
-def controller_config(metrics: int, health: int) -> dict[str, Any]:
+def credentials(plane: lab.Plane) -> Credentials:
+    pair = plane.authority.sign("generator", "bench:generator", groups=["system:masters"])
+    return Credentials(plane.url, *map(str, (plane.authority.certificate, pair.certificate, pair.key)))
+
+
+def controller_config(metrics: int, health: int, *, remove: bool = False) -> dict[str, Any]:
     """Nothing but what a first use must say: it is the defaults that are measured."""
     repository, _, tag = images.TOOLBOX.rpartition(":")
     gate = {"key": journal.GATE_KEY, "value": journal.GATE_VALUE, "effect": journal.GATE_EFFECT}
@@ -194,7 +216,7 @@ def controller_config(metrics: int, health: int) -> dict[str, Any]:
             "serviceAccountName": "default",
             "image": {"repository": repository, "tag": tag},
         },
-        "nodeManagement": {"taints": [gate]},
+        "nodeManagement": {"taints": [gate], **({"deleteFailedNodes": True} if remove else {})},
         "leaderElection": {"namespace": NAMESPACE},
         "metrics": {"port": metrics},
         "health": {"port": health},

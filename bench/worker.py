@@ -1,29 +1,31 @@
 """What one run of the worker costs: CPU seconds, peak memory, time.
 
-usage: python -m bench.worker [ROUNDS]
-
-The worker runs on this machine against a real API server, and asks a real CoreDNS in a pod. Its bytecode is compiled
-beforehand, as in an image.
+Twice: as a process on this machine, against a real API server and a real CoreDNS in a pod, its bytecode compiled
+beforehand as in an image; and as a pod on a real node, in the image as it is released.
 """
 
+import argparse
 import compileall
 import json
 import os
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 from lightkube.resources.core_v1 import Pod
 
 import kube_node_ready
 import lab
+from bench import real_node, report
+from demo import image
 from lab.progress import say
 
+_NODE = "node"
 _SOURCE = Path(kube_node_ready.__file__).parent
 _RIGHTS = """
 apiVersion: rbac.authorization.k8s.io/v1
@@ -59,10 +61,11 @@ class Cost(NamedTuple):
 @contextmanager
 def cluster() -> Iterator[lab.Plane]:
     with lab.plane() as plane:
-        say("a real node with CoreDNS")
-        plane.node("node")
+        say("a real node with CoreDNS, and the image")
+        plane.node(_NODE)
         plane.wait_for_dns()
         plane.apply(_RIGHTS)
+        plane.import_image(image.archive())
         yield plane
 
 
@@ -82,7 +85,7 @@ def environment(plane: lab.Plane) -> dict[str, str]:
     settings = {"dnsTestDomains": ["localhost", dns.status.podIP]}
     host, port = plane.api_endpoint
     return {
-        "NODE_NAME": "node",
+        "NODE_NAME": _NODE,
         "KUBERNETES_SERVICE_HOST": host,
         "KUBERNETES_SERVICE_PORT": str(port),
         "KUBE_NODE_READY_WORKER_CONFIG": json.dumps(settings),
@@ -105,17 +108,60 @@ def run_once(folder: Path, environ: dict[str, str], log: Path) -> Cost:
     return Cost((usage.ru_utime + usage.ru_stime) * 1000, int(peak) / 1024, elapsed * 1000)
 
 
+def processes(plane: lab.Plane, rounds: int) -> list[Cost]:
+    folder, environ, log = service_account(plane), environment(plane), plane.run.folder / "worker.log"
+    run_once(folder, environ, log)
+    return [run_once(folder, environ, log) for _ in range(rounds)]
+
+
+def figures(costs: Sequence[Cost], pods: Sequence[real_node.Run], sizes: dict[str, float]) -> dict[str, Any]:
+    return {
+        "rounds": len(costs),
+        "image": sizes,
+        "as_a_process": {
+            "cpu_milliseconds": spread([cost.cpu_ms for cost in costs]),
+            "peak_mebibytes": spread([cost.peak_mib for cost in costs]),
+            "milliseconds_from_start_to_end": spread([cost.ms for cost in costs]),
+        },
+        "as_a_pod_on_a_real_node": {
+            "seconds_from_creation_to_verdict": spread([pod.created_to_verdict for pod in pods]),
+            "seconds_from_creation_until_it_is_seen": spread([pod.created_to_verdict_seen for pod in pods]),
+            "seconds_from_container_start_to_verdict": spread([pod.start_to_verdict for pod in pods]),
+            "cpu_milliseconds_by_its_cgroup": spread([pod.cpu_ms for pod in pods]),
+            "peak_mebibytes_by_its_cgroup": spread([pod.peak_mib for pod in pods]),
+        },
+    }
+
+
+def spread(values: Sequence[float | None]) -> dict[str, float] | None:
+    """None if one of them is unknown: the others alone would not be the same figure."""
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return None
+    return {"best": min(known), "median": statistics.median(known), "worst": max(known)}
+
+
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.worker", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rounds", type=int, nargs="?", default=20, help="how many runs of each kind (20)")
+    parser.add_argument("--save", action="store_true", help=f"keep the figures under {report.RESULTS}/")
+    asked = parser.parse_args()
+    if asked.rounds < 1:
+        parser.error(f"rounds: {asked.rounds} is too few to measure; 1 or more can be")
     compileall.compile_dir(_SOURCE, quiet=1)
-    with cluster() as plane:
-        folder, environ, log = service_account(plane), environment(plane), plane.run.folder / "worker.log"
-        run_once(folder, environ, log)
-        costs = [run_once(folder, environ, log) for _ in range(rounds)]
-    print(f"{'one run of the worker, of ' + str(rounds):<32} {'best':>7} {'median':>7} {'worst':>7}")
-    for what, column in (("CPU, ms", 0), ("peak memory, MiB", 1), ("from start to end, ms", 2)):
-        values = [cost[column] for cost in costs]
-        print(f"{what:<32} {min(values):>7.1f} {statistics.median(values):>7.1f} {max(values):>7.1f}")
+    try:
+        with cluster() as plane:
+            costs = processes(plane, asked.rounds)
+            say(f"{asked.rounds} worker pods, one after the other")
+            pods = real_node.runs(plane, plane.nodes[_NODE], asked.rounds)
+    except (lab.LabError, OSError) as why:
+        parser.exit(1, f"the worker: {why}\n")
+    found = figures(costs, pods, real_node.image_sizes(image.archive()))
+    print(report.table(f"the worker, {asked.rounds} runs of each kind", found))
+    if asked.save:
+        say(f"kept in {report.save('worker', 1, found)}")
 
 
 if __name__ == "__main__":

@@ -204,6 +204,11 @@ class Plane:
         """Simulated nodes `prefix-0`, `prefix-1`, … on which every pod that ends at all ends with the verdict."""
         return self._simulation.nodes(count, prefix, verdict, taints, labels or {})
 
+    @property
+    def simulated_kubelets(self) -> Process:
+        """What keeps simulated nodes Ready and their leases fresh. Their pods are somebody else's."""
+        return self._simulation.processes[0]
+
     def karpenter(self) -> Karpenter:
         """Karpenter with its KWOK provider, at work. To build it takes minutes, once."""
         return self._karpenter

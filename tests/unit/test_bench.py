@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import os
 import subprocess
 import sys
@@ -14,11 +15,12 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from bench import component, floor, generator, journal, measure, reaction, report
+from bench import component, figures, floor, generator, journal, measure, reaction, real_node, report, worker
 from bench.api import Credentials, Watch
 from bench.journal import Journal, Moment
 from kubernetes_daemonset import sources
 from lab.audit import Call, Calls
+from release import oci
 
 CREDENTIALS = Credentials("https://192.0.2.1", "ca", "crt", "key")
 
@@ -158,24 +160,65 @@ def test_the_controllers_own_share_ends_when_its_request_arrives() -> None:
     ]
     moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
     moments[Moment.GATED], moments[Moment.POD_SUCCEEDED] = {"a": 1.0, "b": 1.0}, {"a": 10.0}
-    found = reaction.reactions(moments, {"w-a": "a"}, reaction.asked(log, "controller"))
+    found = reaction.reactions(moments, reaction.waits(moments, {"w-a": "a"}, reaction.asked(log, "controller")))
     spreads = (found.until_pod_was_asked_for, found.until_release_was_asked_for, found.until_both_were)
     assert [spread and spread.worst for spread in spreads] == [2.0, 2.0, 4.0]
+
+
+def some_moments(**posted: float) -> dict[Moment, dict[str, float]]:
+    """Nodes released as many seconds after second 0 as is said."""
+    moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
+    moments[Moment.POSTED] = dict.fromkeys(posted, 0.0)
+    moments[Moment.RELEASED] = dict(posted)
+    return moments
+
+
+def test_a_nodes_latency_is_the_controllers_part_and_the_rest() -> None:
+    waits = reaction.Waits(pod={"a": 1.0, "b": 3.0}, release={"a": 0.5, "b": 9.0})
+    parts = reaction.split(some_moments(b=10.0, a=4.0, unknown=5.0), waits)
+    assert parts == [(1.5, 2.5), (10.0, 0.0)]  # no part is longer than the whole
+
+
+def test_a_plot_gets_means_of_groups_of_one_size() -> None:
+    parts = [(1.0, 2.0), (3.0, 4.0), (5.0, 6.0), (7.0, 8.0)]
+    assert reaction.grouped(parts, 2) == {"controller": [2.0, 6.0], "control_plane": [3.0, 7.0]}
+    assert reaction.grouped(parts[:1], 40) == {"controller": [1.0], "control_plane": [2.0]}
+    assert reaction.grouped([], 40) == {"controller": [], "control_plane": []}
 
 
 # Load
 
 
-def test_burst_nodes_are_gated_and_idle_ones_verified() -> None:
-    def node(role: str, *, kubelets: bool = True) -> journal.Node:
-        values = {"role": role, "nodes": 1, "namespace": "n", "kubernetes": "1.36.3", "kubelets": kubelets}
-        orders = msgspec.convert({**values, "credentials": CREDENTIALS}, generator.Orders)
-        (body,) = generator.bodies(orders).values()
-        return msgspec.json.decode(body, type=journal.Node)
+def orders(**more: object) -> generator.Orders:
+    values = {"role": "burst", "namespace": "n", "kubernetes": "1.36.3", "credentials": CREDENTIALS}
+    return msgspec.convert({**values, **more}, generator.Orders)
 
-    assert node("burst").gate == node("floor").gate == 0
-    assert node("idle").released
-    assert node("idle", kubelets=False).released
+
+@pytest.mark.parametrize("kubelets", [True, False])
+def test_nodes_are_gated_or_verified_and_the_pods_of_gated_ones_are_played(kubelets: bool) -> None:  # noqa: FBT001
+    asked = orders(verified=1, gated=1, kubelets=kubelets)
+    (old,), (new,) = generator.verified(asked).values(), generator.gated(asked).values()
+    assert msgspec.json.decode(old, type=journal.Node).released
+    assert msgspec.json.decode(new, type=journal.Node).gate == 0
+    assert (b"kwok.x-k8s.io/node" in old) is kubelets
+    assert b"kwok.x-k8s.io/node" in new
+
+
+def test_in_a_churn_the_oldest_go_and_some_that_have_just_come() -> None:
+    old, new = [f"old-{number}" for number in range(20)], [f"new-{number}" for number in range(12)]
+    leaving = generator.departures(old, new, rate=2)
+    assert leaving[:5] == ["old-0", "old-1", "old-2", "old-3", "new-2"]
+    assert leaving[9] == "new-7"
+    assert len(set(leaving)) == 12
+
+
+def test_a_churn_of_a_small_fleet_goes_on_with_those_that_came() -> None:
+    leaving = generator.departures(["old"], [f"new-{number}" for number in range(6)], rate=5)
+    assert leaving == ["old", "new-0", "new-1", "new-2", "new-3", "new-4"]
+
+
+def test_nobody_goes_where_nobody_is() -> None:
+    assert generator.departures([], ["new-0"], rate=0) == []
 
 
 def test_the_floor_removes_the_gate_wherever_it_stands_and_tests_that_it_does() -> None:
@@ -184,6 +227,118 @@ def test_the_floor_removes_the_gate_wherever_it_stands_and_tests_that_it_does() 
         {"op": "test", "path": "/spec/taints/1/key", "value": "node-ready/unverified"},
         {"op": "remove", "path": "/spec/taints/1"},
     ]
+
+
+# Figures
+
+
+def a_result(moments: dict[Moment, dict[str, float]], **more: object) -> generator.Result:
+    values: dict[str, object] = {"begun": 0.0, "moments": moments, "pods": {}, "expected": 2, "left": []}
+    values |= dict.fromkeys(("lost_races", "retries", "watches_resumed", "lists"), 0)
+    return msgspec.convert({**values, **more}, generator.Result)
+
+
+def test_the_time_to_all_released_is_absent_if_not_all_are() -> None:
+    moments = some_moments(a=4.0)
+    assert figures.of_load(a_result(moments, expected=1))["seconds_until_all_released"] == 4.0
+    assert figures.of_load(a_result(moments, expected=2))["seconds_until_all_released"] is None
+    assert figures.of_load(a_result(moments, expected=2))["released"] == "1 of 2"
+
+
+@pytest.mark.parametrize(("released", "complete"), [("3 of 3", True), ("2 of 3", False), (None, True)])
+def test_figures_of_a_run_that_was_never_finished_are_not_to_be_kept(released: str | None, complete: bool) -> None:  # noqa: FBT001
+    assert figures.is_complete({"released": released} if released else {"controller_mebibytes": 40}) is complete
+
+
+def test_a_node_that_went_is_none_of_those_to_be_released() -> None:
+    found = figures.of_load(a_result(some_moments(a=4.0, b=5.0), expected=1, left=["b"]))
+    assert found["released"] == "1 of 1"
+
+
+def test_a_late_creation_shows() -> None:
+    moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
+    moments[Moment.POSTED] = {"bench-0": 0.1, "bench-1": 0.5}
+    late = figures.of_lateness(a_result(moments), rate=10)["seconds_a_creation_took_from_its_due_time"]
+    assert late["worst"] == pytest.approx(0.4)
+
+
+def test_what_follows_an_outage_is_counted_from_its_end() -> None:
+    pods = {"p1": "a", "p2": "a", "p3": "a", "q1": "b"}
+    found = figures.of_an_outage(a_result(some_moments(a=70.0, b=90.0), pods=pods), ended=60.0)
+    assert found["seconds_from_its_end_until_all_released"] == 30.0
+    assert found["attempts_a_node"] == {"least": 1, "mean": 2.0, "most": 3}
+
+
+def test_what_an_outage_costs_is_told_by_the_minute() -> None:
+    cost = measure.Cost(elapsed=30, seconds={"controller": 1.0}, other=0, stolen=0)
+    calls = Calls(Counter({Call("controller", "create", "pods", 201): 10, Call("kwok", "patch", "nodes", 200): 99}))
+    found = figures.while_it_lasted(cost, calls, "controller")
+    assert found["while_it_lasted"]["controller_cpu_seconds_a_minute"] == 2.0
+    assert found["while_it_lasted"]["controller_calls_a_minute"] == 20
+    assert found["controller_calls_a_minute_while_it_lasted"] == {"create pods": 20}
+
+
+def test_leftovers_are_pods_and_memories_of_nodes_that_are_gone() -> None:
+    left, owners = ["verified-0", "bench-7"], {"p": "bench-7", "q": "bench-8"}
+    assert figures.of_leftovers(left, ["p", "q"], owners, {"bench-8", "verified-0"}) == {
+        "nodes_gone": 2,
+        "nodes_gone_that_were_new": 1,
+        "pods_left_of_nodes_gone": 1,
+        "nodes_gone_and_remembered": 1,
+    }
+
+
+# The worker on a real node
+
+
+@pytest.mark.parametrize(
+    ("files", "second"),
+    [
+        ({"cpuacct.usage": "30000000\n", "memory.max_usage_in_bytes": "1048576\n"}, {"cpuacct.usage": "90000000\n"}),
+        (
+            {"cpu.stat": "usage_usec 30000\nuser_usec 1\n", "memory.peak": "1048576\n"},
+            {"cpu.stat": "usage_usec 90000\nuser_usec 1\n"},
+        ),
+    ],
+    ids=["cgroup v1", "cgroup v2"],
+)
+def test_a_containers_cpu_is_its_pods_since_it_was_there(
+    tmp_path: Path, files: dict[str, str], second: dict[str, str]
+) -> None:
+    pod = tmp_path / "lab" / "kubepods" / "besteffort" / "pod-uid"
+    (container := pod / "abc").mkdir(parents=True)
+    for name, content in files.items():
+        (pod / name).write_text(content)
+        (container / name).write_text(content)
+    # The sandbox had used 20 ms before; of the container's 10 ms at that time, all are its own.
+    for name, content in files.items():
+        (container / name).write_text(content.replace("3", "1", 1) if "cpu" in name else content)
+    meter = real_node.Meter("lab", "-uid", [tmp_path])
+    meter.look()
+    for file in container.iterdir():
+        file.unlink()
+    container.rmdir()
+    for name, content in second.items():
+        (pod / name).write_text(content)
+    meter.look()
+    assert meter.cpu_ms("abc") == 70
+    assert meter.peak_mib("abc") == 1
+    assert meter.cpu_ms("another") is None
+
+
+def test_a_figure_of_which_one_run_is_unknown_is_unknown() -> None:
+    assert worker.spread([1.0, 3.0, 2.0]) == {"best": 1.0, "median": 2.0, "worst": 3.0}
+    assert worker.spread([1.0, None]) is None
+    assert worker.spread([]) is None
+
+
+def test_an_images_sizes_are_those_of_its_layers(tmp_path: Path) -> None:
+    packed = [oci.Layer("", gzip.compress(bytes(size)), "", size) for size in (1_000_000, 500_000)]
+    about = oci.Image("amd64", packed, ["/x"], "1", {}, "2026-01-01T00:00:00Z")
+    oci.write(tmp_path / "image.tar", [about], name="x", tag="1")
+    sizes = real_node.image_sizes(tmp_path / "image.tar")
+    assert sizes["unpacked_megabytes"] == 1.5
+    assert sizes["compressed_megabytes"] == sum(len(layer.blob) for layer in packed) / 1e6
 
 
 # Watching
@@ -265,11 +420,11 @@ def test_lease_renewals_are_shown_and_are_no_writes_of_a_node() -> None:
         Call("controller", "watch", "nodes", 200): 3,
         Call("kubelet", "patch", "nodes", 200): 99,
     }
-    figures = report.call_figures(Calls(Counter(kinds)), "controller", nodes=10)
-    assert figures["controller_writes_a_node"] == 2.2
-    assert figures["calls_of_all_clients"] == 154
-    assert figures["node_changes_by_all_clients"] == 109
-    assert figures["controller_calls"] == {
+    found = report.call_figures(Calls(Counter(kinds)), "controller", nodes=10)
+    assert found["controller_writes_a_node"] == 2.2
+    assert found["calls_of_all_clients"] == 154
+    assert found["node_changes_by_all_clients"] == 109
+    assert found["controller_calls"] == {
         "create pods": 10,
         "patch nodes": 10,
         "patch nodes answered 422": 2,
@@ -279,8 +434,8 @@ def test_lease_renewals_are_shown_and_are_no_writes_of_a_node() -> None:
 
 
 def test_the_table_shows_absent_figures_as_absent() -> None:
-    figures = {"seconds_until_all_released": None, "seconds": {"latency": {"p50": 1.234, "p99": 2.0}}, "pods": 3}
-    assert report.table("burst", figures).splitlines() == [
+    found = {"seconds_until_all_released": None, "seconds": {"latency": {"p50": 1.234, "p99": 2.0}}, "pods": 3}
+    assert report.table("burst", found).splitlines() == [
         "burst",
         "  seconds until all released  -",
         "  seconds: latency            p50 1.23 · p99 2.00",
@@ -318,5 +473,26 @@ def test_a_typical_cost_is_the_median_of_time_and_of_cpu() -> None:
 def test_a_result_about_manifests_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     saved = msgspec.json.decode(report.save("validate", 1000, {}, of="manifests").read_bytes())
-    assert saved["manifests"] == 1000
-    assert "nodes" not in saved
+    assert (saved["size"], saved["of"]) == (1000, "manifests")
+
+
+def test_only_the_newest_result_of_a_scenario_and_size_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    report.RESULTS.mkdir(parents=True)
+    for name in ("2026-01-01T000000Z-burst-200", "2026-01-01T000000Z-burst-1200", "2026-01-01T000000Z-floor-200"):
+        (report.RESULTS / f"{name}.json").write_text("{}")
+    path = report.save("burst", 200, {"cpu": 1.0})
+    assert {file.name.partition("Z-")[2] for file in report.RESULTS.iterdir()} == {
+        "burst-200.json",
+        "burst-1200.json",
+        "floor-200.json",
+    }
+    assert msgspec.json.decode(path.read_bytes())["figures"] == {"cpu": 1.0}
+
+
+def test_series_for_plots_are_saved_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = {"pods": 3, "by_node": {"controller": [1.23456, 2.0]}}
+    assert report.table("burst", found).splitlines() == ["burst", "  pods  3"]
+    saved = msgspec.json.decode(report.save("burst", 1, found).read_bytes())
+    assert saved["figures"]["by_node"] == {"controller": [1.235, 2.0]}
