@@ -8,24 +8,40 @@ from pathlib import Path
 from typing import NoReturn
 
 from kube_node_ready import version
+from kube_node_ready.verbs import COMPLETE, VERBS
 
 EXIT_CONFIGURATION = 2
 EXIT_NO_ACCESS = 3
 EXIT_UNEXPECTED = 10
+_PLUGIN = "kubectl-node_ready"
 _CONFIG = "/etc/kube-node-ready/config.yaml"
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """`kube-node-ready`: with a verb for people at a terminal, without one for a DaemonSet."""
     words = sys.argv[1:] if argv is None else list(argv)
+    if Path(sys.argv[0]).name == _PLUGIN:  # a link to an executable that is ours
+        kubectl(words)
     if words[:1] == ["check"]:
         sys.exit(_check(words[1:]))
+    if words and words[0] in (*VERBS, COMPLETE):
+        sys.exit(_console("kube-node-ready", words))
     if words == ["--version"]:
         print(f"kube-node-ready {version.told()}")
         sys.exit()
     from kube_node_ready.daemonset import process  # noqa: PLC0415  the others need not wait for it
 
     process.main(words)
+
+
+def kubectl(argv: Sequence[str] | None = None) -> NoReturn:
+    """`kubectl-node_ready`, by which `kubectl node-ready` means us. It is for people, so without a verb it helps."""
+    sys.exit(_console("kubectl node-ready", sys.argv[1:] if argv is None else argv))
+
+
+def kubectl_complete(argv: Sequence[str] | None = None) -> NoReturn:
+    """`kubectl_complete-node_ready`, which kubectl asks while someone types."""
+    sys.exit(_console("kubectl node-ready", [COMPLETE, *(sys.argv[1:] if argv is None else argv)]))
 
 
 def controller(argv: Sequence[str] | None = None) -> NoReturn:
@@ -72,6 +88,12 @@ def _control(config: object) -> int:
         _end(EXIT_NO_ACCESS, str(why))
     except OSError as why:
         _end(EXIT_UNEXPECTED, f"{why.strerror or why}")
+
+
+def _console(prog: str, words: Sequence[str]) -> int:
+    from kube_node_ready.console import main as console  # noqa: PLC0415  the others need not wait for it
+
+    return console.run(prog, list(words))
 
 
 def _check(argv: Sequence[str]) -> int:

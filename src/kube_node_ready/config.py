@@ -18,7 +18,7 @@ from kube_node_ready.configuration.pods import manifest
 from kube_node_ready.configuration.rules import Broken, broken
 from kube_node_ready.configuration.scalars import UNUSABLE
 
-__all__ = ["Config", "ConfigError", "Mistake", "add_flags", "flags_of", "load", "manifest"]
+__all__ = ["Config", "ConfigError", "Mistake", "add_flags", "flags_of", "load", "manifest", "parse"]
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _LAST_RESORT = "kube-system"
@@ -35,7 +35,24 @@ def load(
 ) -> Config:
     """The configuration of this process. `account` is where a pod finds its ServiceAccount."""
     mistakes: list[Mistake] = []
-    root = shapes.settle(document.read(file, mistakes), mistakes) if file else document.Table({})
+    root = document.read(file, mistakes) if file else document.Table({})
+    return _loaded(root, environment, flags, account, mistakes)
+
+
+def parse(text: str, name: str, environment: Mapping[str, str]) -> Config:
+    """The configuration of another process: the text of its file, which is told of by that name."""
+    mistakes: list[Mistake] = []
+    return _loaded(document.root(text, name, mistakes), environment, {}, ACCOUNT, mistakes)
+
+
+def _loaded(
+    written: document.Table,
+    environment: Mapping[str, str],
+    flags: Mapping[str, object],
+    account: Path,
+    mistakes: list[Mistake],
+) -> Config:
+    root = shapes.settle(written, mistakes)
     for override in (*from_environment(environment, mistakes), *from_flags(flags, mistakes)):
         root = tree.lay(root, override)
     if not tree.has(root, "worker.namespace"):

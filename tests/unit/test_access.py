@@ -109,6 +109,14 @@ def test_where_no_kubeconfig_is_there_all_are_named(named: str) -> None:
         access(Path(named))
 
 
+def test_a_context_can_be_chosen(tmp_path: Path) -> None:
+    content = a_config()
+    content["contexts"].append({"name": "there", "context": {"cluster": "one", "user": "me", "namespace": "theirs"}})
+    assert access(written(tmp_path, content), "there").namespace == "theirs"
+    with pytest.raises(AccessError, match="Context 'nowhere' not found"):
+        access(written(tmp_path, content), "nowhere")
+
+
 def login(folder: Path, user: dict[str, Any]) -> Login:
     found: Access = access(written(folder, a_config(user)))
     return Login(found)

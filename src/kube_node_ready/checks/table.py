@@ -21,16 +21,8 @@ _HEAD = ("CHECK", "TARGET", "RESULT", "MS", "WHY")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit codes as the worker's: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 an unusable kubeconfig."""
-    parser = argparse.ArgumentParser(
-        prog="kube-node-ready check",
-        description="Runs the worker's checks from this machine. In a pod they are the same as the worker's; elsewhere "
-        "a kubeconfig says where the API server is, and what needs a cluster is skipped if there is none.",
-        epilog="Exit codes: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 an unusable kubeconfig.",
-    )
-    parser.add_argument("--kubeconfig", type=Path, help="instead of KUBECONFIG or ~/.kube/config")
-    parser.add_argument("--config", metavar="FILE", help="the worker's settings, in YAML or JSON")
-    parser.add_argument("--dry-run", action="store_true", help="only list what would be checked, and ask nobody")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser = argparse.ArgumentParser(prog="kube-node-ready check")
+    describe(parser)
     options = parser.parse_args(argv)
     environ = dict(os.environ)
     if options.config:
@@ -43,6 +35,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2 if isinstance(why, SettingsError) else 3
     except KeyboardInterrupt:
         return 130
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """What can be said to it."""
+    parser.description = (
+        "Runs the worker's checks from this machine. In a pod they are the same as the worker's; elsewhere\n"
+        "a kubeconfig says where the API server is, and what needs a cluster is skipped if there is none."
+    )
+    parser.epilog = "exit codes: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 an unusable kubeconfig."
+    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="instead of KUBECONFIG or ~/.kube/config")
+    parser.add_argument("--config", metavar="FILE", help="the worker's settings, in YAML or JSON")
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be checked, and ask nobody")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
 
 
 def check(

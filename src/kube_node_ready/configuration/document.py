@@ -58,14 +58,19 @@ def read(file: Path, mistakes: list[Mistake]) -> Table:
     except UnicodeDecodeError as why:
         reason = f"the file {file} is not UTF-8 text: byte {why.start + 1} is {content[why.start]:#04x}"
         raise ConfigError([Mistake("", reason)]) from why
-    root = parse(text, file.name, mistakes)
-    if root is None or is_null(root):
+    return root(text, file.name, mistakes)
+
+
+def root(text: str, name: str, mistakes: list[Mistake]) -> Table:
+    """The same of a text that is at hand."""
+    found = parse(text, name, mistakes)
+    if found is None or is_null(found):
         return Table({})
-    if not isinstance(root, Table):
-        a_kind = "a list" if isinstance(root, Series) else f"the text {shown(root.text)}"
+    if not isinstance(found, Table):
+        a_kind = "a list" if isinstance(found, Series) else f"the text {shown(found.text)}"
         reason = f"the file must hold sections such as `worker:` and `reconciliation:`, not {a_kind}"
-        raise ConfigError([Mistake("", reason, root.where)])
-    return root
+        raise ConfigError([Mistake("", reason, found.where)])
+    return found
 
 
 def parse(text: str, name: str, mistakes: list[Mistake]) -> Node | None:

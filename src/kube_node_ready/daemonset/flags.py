@@ -8,15 +8,18 @@ from kube_node_ready import version
 from kube_node_ready.checks.settings import SettingsError
 from kube_node_ready.daemonset.settings import default, nearest
 from kube_node_ready.daemonset.table import SETTINGS
+from kube_node_ready.verbs import VERBS
 
-_VERBS = ("check",)
 _DESCRIPTION = """\
 Keeps workloads off a new Kubernetes node until the node has proved that its network works.
 
 Without a verb this is DaemonSet mode: it verifies the node it runs on, opens its gate, and waits to be removed
 (--mode=once) or goes on checking (--mode=continuous). docs/ARCHITECTURE_DAEMONSET.md tells more.
 
-`kube-node-ready check` runs the checks on this machine, here and now, and prints a table.
+With a verb it is for people; `kube-node-ready VERB --help` tells more, and so does docs/cli.md:
+
+{}
+
 The controller is kube-node-ready-controller; what it runs on each node is kube-node-ready-worker.
 """
 _EPILOG = "Exit codes: 0 stopped by a signal (dry run: nothing failed), 1 dry run: a check failed, 2 wrong settings, \
@@ -32,8 +35,8 @@ class _Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     made = _Parser(
         prog="kube-node-ready",
-        usage="%(prog)s [check] [flags]",
-        description=_DESCRIPTION,
+        usage="%(prog)s [VERB] [flags]",
+        description=_DESCRIPTION.format("\n".join(f"  {verb:<12}{about}" for verb, about in VERBS.items())),
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -62,5 +65,5 @@ def _unknown(word: str) -> str:
     if name.startswith("-"):
         near = nearest(name, [*right, "--help", "--version"])
         return f"the flag {name} is unknown; " + (f"did you mean {near}?" if near else "--help lists all of them")
-    near = nearest(name, _VERBS)
-    return f"{name!r} is no verb; " + (f"did you mean {near}?" if near else f"there is {', '.join(_VERBS)}")
+    near = nearest(name, VERBS)
+    return f"{name!r} is no verb; " + (f"did you mean {near}?" if near else f"there is {', '.join(VERBS)}")

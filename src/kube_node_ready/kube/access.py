@@ -39,13 +39,13 @@ class Access(Struct, frozen=True):
     token_in_file: bool = False
 
 
-def access(kubeconfig: Path | None = None) -> Access:
+def access(kubeconfig: Path | None = None, context: str | None = None) -> Access:
     """By that file, or by those if there are colons in it as in `KUBECONFIG`; without one, as a pod's ServiceAccount,
-    by `KUBECONFIG`, or by ~/.kube/config.
+    by `KUBECONFIG`, or by ~/.kube/config. Without a `context`, by the one that is current there.
     """
     where = str(kubeconfig) if kubeconfig else "ServiceAccount, KUBECONFIG or ~/.kube/config"
     try:
-        return _access(load(kubeconfig))
+        return _access(load(kubeconfig), context)
     except yaml.YAMLError as why:
         raise AccessError(f"{where}: this is not YAML: {_first_line(why)}") from why
     except ssl.SSLError as why:
@@ -58,8 +58,8 @@ def access(kubeconfig: Path | None = None) -> Access:
         raise AccessError(f"{where}: {_first_line(why)}") from why
 
 
-def _access(config: KubeConfig) -> Access:
-    chosen = config.get()
+def _access(config: KubeConfig, context: str | None) -> Access:
+    chosen = config.get(context)
     assert chosen is not None, "without a default, lightkube raises"
     _check_server(chosen.cluster.server)
     user = _user(chosen)

@@ -28,7 +28,7 @@ CALL_SECONDS = 30.0
 SILENCE_SECONDS = 150.0  # bookmarks come every minute
 _AGENT = f"kube-node-ready-controller/{__version__}"
 # Compression costs both sides more than the network between them.
-_HEADERS = {"User-Agent": _AGENT, "Accept-Encoding": "identity"}
+_HEADERS = {"Accept-Encoding": "identity"}
 
 
 class PatchKind(Enum):
@@ -71,7 +71,7 @@ class Kube:
     """One API server: `async with Kube(access()) as kube: await kube.get("/api/v1/nodes")`.
 
     `within` bounds a call in seconds, once the limit has let it pass; `params` go into the query as they are.
-    `permit` is asked right before anything is written, and raises if it must not be.
+    `permit` is asked right before anything is written, and raises if it must not be. `agent` is who asks, for audits.
     """
 
     def __init__(
@@ -81,8 +81,9 @@ class Kube:
         limit: Limit | None = None,
         observe: Callable[[Call], None] = _nobody_counts,
         permit: Callable[[], None] = _everybody_may,
+        agent: str = _AGENT,
     ) -> None:
-        self._pool = Pool(access.server, access.tls, _HEADERS)
+        self._pool = Pool(access.server, access.tls, {**_HEADERS, "User-Agent": agent})
         self._limit = limit or Limit(qps=0)
         self._observe = observe
         self._permit = permit

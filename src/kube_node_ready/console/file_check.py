@@ -1,0 +1,46 @@
+"""`config check`: a configuration file, read as the controller or a worker would read it."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from kube_node_ready import config
+from kube_node_ready.checks import settings, sources
+from kube_node_ready.checks.settings import SettingsError
+from kube_node_ready.config import ConfigError
+
+OK, MISTAKES = 0, 2
+
+
+def run(options: argparse.Namespace) -> int:
+    found, notes = _mistakes(options.file, worker=options.worker)
+    if found:
+        sys.stderr.writelines(f"{options.file}: {mistake}\n" for mistake in found)
+        return MISTAKES
+    sys.stdout.write(f"{options.file}: fine\n")
+    sys.stderr.writelines(f"note: {note}\n" for note in notes)
+    return OK
+
+
+def _mistakes(file: Path, *, worker: bool) -> tuple[list[str], tuple[str, ...]]:
+    """And what has no effect, or should be known."""
+    try:
+        if worker or _looks_like_workers(file):
+            settings.gather([(file.name, sources.from_file(str(file)))])
+            return [], ("these are the settings of a worker",)
+        return [], config.load(file, {}, {}).notes
+    except (ConfigError, SettingsError) as why:
+        return [str(mistake) for mistake in why.mistakes], ()
+
+
+def _looks_like_workers(file: Path) -> bool:
+    try:
+        return is_workers(sources.from_file(str(file)))
+    except SettingsError:  # the controller's reader says it with the line
+        return False
+
+
+def is_workers(found: Mapping[str, object]) -> bool:
+    """Every key could be a worker's; and only a worker's, since `logging` is in both."""
+    return bool(found) and found.keys() <= settings.NAMES and found.keys() != {"logging"}

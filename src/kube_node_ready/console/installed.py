@@ -1,0 +1,101 @@
+"""What is installed in the cluster, read from the ConfigMap that the chart made for it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum, auto
+
+from msgspec import Struct
+
+from kube_node_ready import config, settings
+from kube_node_ready.checks.settings import SettingsError
+from kube_node_ready.config import Config, ConfigError
+from kube_node_ready.daemonset import settings as daemonset
+from kube_node_ready.objects import ConfigMap
+from kube_node_ready.verify.model import Policy
+from kube_node_ready.watched import Scope
+
+SELECTOR = "app.kubernetes.io/component in (controller, daemonset)"
+_NAME = "kube-node-ready"
+_FILE = "config.yaml"
+_MODE = "MODE"
+_ANY_NODE = "any"
+
+
+class Mode(StrEnum):
+    CONTROLLER = auto()
+    DAEMONSET = auto()
+
+
+class Installed(Struct, frozen=True):
+    """The configuration, as far as a look from outside needs it."""
+
+    policy: Policy
+    namespace: str
+    """Where worker pods and the ledger of removals are; in DaemonSet mode, its pods."""
+    mode: Mode = Mode.CONTROLLER
+    slots: int = 1
+    selector: Mapping[str, str] = {}
+    lease: str = ""
+    """The path of the controller's Lease, if it has one."""
+    dry_run: bool = False
+    removal_dry_run: bool = False
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.namespace, self.slots, 1)
+
+
+def read(maps: Sequence[ConfigMap], namespace: str) -> tuple[Installed, str]:
+    """And a note, if something about it should be known."""
+    usable = sorted((one for one in maps if _is_ours(one)), key=lambda one: one.metadata.name)
+    if not usable:
+        where = f'no configuration of kube-node-ready was found in the namespace "{namespace}"'
+        return defaults(namespace), f"{where}, so its defaults are assumed; -n says where it is installed"
+    chosen = usable[0]
+    try:
+        installed = _of(chosen, namespace)
+    except (ConfigError, SettingsError) as why:
+        doubt = f"the configuration in ConfigMap {chosen.metadata.name} cannot be read, so the defaults are assumed"
+        return defaults(namespace), f"{doubt}: {_first(why.mistakes)}"
+    if others := [one.metadata.name for one in usable[1:]]:
+        return installed, f"{chosen.metadata.name} is told of, and there is also {', '.join(others)} in {namespace}"
+    return installed, ""
+
+
+def _is_ours(found: ConfigMap) -> bool:
+    """Other charts have controllers, too; and ours may have been given another name."""
+    data, labels = found.data or {}, found.metadata.labels or {}
+    by_name = labels.get("app.kubernetes.io/name") == _NAME or labels.get("helm.sh/chart", "").startswith(f"{_NAME}-")
+    return by_name and (_FILE in data or _MODE in data)
+
+
+def _of(found: ConfigMap, namespace: str) -> Installed:
+    data = found.data or {}
+    if _FILE in data:
+        name = f"{found.metadata.name}/{_FILE}"
+        return _controller(config.parse(data[_FILE], name, {"POD_NAMESPACE": namespace}))
+    rules = daemonset.rules(daemonset.load({"node-name": _ANY_NODE}, data))
+    return Installed(rules.policy, namespace, Mode.DAEMONSET, dry_run=data.get("DRY_RUN") == "true")
+
+
+def defaults(namespace: str) -> Installed:
+    """What holds where nobody said otherwise, or where that cannot be read."""
+    return _controller(config.load(None, {"POD_NAMESPACE": namespace}, {}))
+
+
+def _controller(loaded: Config) -> Installed:
+    election = loaded.leader_election
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{election.namespace}/leases/{election.id}"
+    return Installed(
+        settings.policy(loaded),
+        loaded.worker.namespace,
+        slots=loaded.reconciliation.max_concurrent_verifications,
+        selector=loaded.node_management.node_selector,
+        lease=lease if election.enabled and not loaded.dry_run else "",
+        dry_run=loaded.dry_run,
+        removal_dry_run=loaded.node_management.removal.dry_run,
+    )
+
+
+def _first(mistakes: Iterable[object]) -> str:
+    first, *others = map(str, mistakes)
+    return f"{first} (and {len(others)} more)" if others else first

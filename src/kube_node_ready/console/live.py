@@ -1,0 +1,158 @@
+"""The picture, kept true by watches: the server tells what changes, and nobody asks again and again."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kube_node_ready import ledger, watched
+from kube_node_ready.console import picture, reading
+from kube_node_ready.console.installed import Installed
+from kube_node_ready.console.picture import Picture, Standing
+from kube_node_ready.console.reading import Notes
+from kube_node_ready.console.rights import NoAccess, NotAllowed
+from kube_node_ready.console.screen import Frame, Shown
+from kube_node_ready.kube.cache import Cache
+from kube_node_ready.kube.client import Kube
+from kube_node_ready.verify.model import Ledger
+from kube_node_ready.verify.report import printable
+
+_TICK_SECONDS = 1.0
+_QUICKEST_SECONDS = 0.25
+_FRESH = timedelta(seconds=10)
+_PATIENCE_SECONDS = 30
+Over = Callable[[Sequence[Standing]], int | None]
+"""The exit code, when there is nothing left to wait for."""
+
+
+class Watch:
+    """One cache, and whether the server has answered since it last complained."""
+
+    def __init__(self, kube: Kube, kind: Any, changed: Callable[..., None], ring: Callable[[], None]) -> None:  # noqa: ANN401  a Kind of anything
+        self.cache: Cache[Any, Any] = Cache(kube, kind, changed, self._complain)
+        self._ring = ring
+        self._complaint = ""
+        self._answers = 0
+        self._since = datetime.now(UTC)
+
+    def _complain(self, trouble: str) -> None:
+        if not self.trouble:
+            self._since = datetime.now(UTC)
+        self._complaint, self._answers = trouble, self._heard
+        self._ring()
+
+    @property
+    def trouble(self) -> str:
+        if not self._complaint or self._heard != self._answers:
+            return ""
+        since = f"{self._since.astimezone():%H:%M:%S}"
+        return f"no news since {since}: {printable(self._complaint)}. Trying again"
+
+    @property
+    def _heard(self) -> int:
+        return self.cache.watches + self.cache.lists
+
+
+class Live:
+    def __init__(self, kube: Kube, installed: Installed, notes: Notes) -> None:
+        self.notes = notes
+        self._kube = kube
+        self._news = asyncio.Event()
+        self.picture = Picture(installed, self._news.set)
+        self._watches: list[Watch] = []
+
+    async def begin(self) -> None:
+        """Find out what may be watched, before anything is built on it."""
+        installed, scope = self.picture.installed, self.picture.installed.scope
+        await self._add(picture.nodes(installed), self.picture.node_changed)
+        with self._without("running workers are not seen"):
+            await self._add(watched.workers(scope), self.picture.worker_changed, scope.namespace)
+        if installed.policy.removal:
+            self.picture.ledger_changed(await reading.book(self._kube, installed, self.notes))
+            with self._without("what may be removed is told as it was in the beginning"):
+                await self._add(watched.removals(scope), self._ledger_changed, scope.namespace)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for watch in self._watches:
+                tasks.create_task(watch.cache.run())
+
+    @property
+    def filled(self) -> bool:
+        return all(watch.cache.synced for watch in self._watches)
+
+    @property
+    def trouble(self) -> str:
+        return next(filter(None, (watch.trouble for watch in self._watches)), "")
+
+    def standings(self, names: Iterable[str], now: datetime) -> list[Standing]:
+        return self.picture.standings(names or list(self.picture.known), now, _FRESH)
+
+    def ring(self) -> None:
+        self._news.set()
+
+    async def news(self, within: float) -> None:
+        """Until something changed, or so many seconds. A burst is one piece of news."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), max(0.0, within - _QUICKEST_SECONDS))
+        await asyncio.sleep(min(_QUICKEST_SECONDS, within))
+        self._news.clear()
+
+    async def _add(self, kind: Any, changed: Callable[..., None], namespace: str = "") -> None:  # noqa: ANN401  a Kind
+        await reading.may_watch(self._kube, kind.path, namespace)
+        self._watches.append(Watch(self._kube, kind, changed, self._news.set))
+
+    @contextmanager
+    def _without(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except NotAllowed as why:
+            self.notes.add(f"{why}. Without it, {what}")
+
+    def _ledger_changed(self, _: str, __: Ledger | None, after: Ledger | None) -> None:
+        self.picture.ledger_changed(after or ledger.MISSING)
+
+
+@asynccontextmanager
+async def following(kube: Kube, installed: Installed, notes: Notes) -> AsyncIterator[Live]:
+    """Filled, and kept true for as long as the block runs."""
+    live = Live(kube, installed, notes)
+    await live.begin()
+    running = asyncio.create_task(live.run())
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGWINCH, live.ring)
+    try:
+        await _filled(live)
+        yield live
+    finally:
+        loop.remove_signal_handler(signal.SIGWINCH)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def _filled(live: Live) -> None:
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while not live.filled:
+        if time.monotonic() > end:
+            raise NoAccess(live.trouble or "the API server does not answer in time")
+        await live.news(_QUICKEST_SECONDS)
+
+
+async def follow(
+    live: Live, shown: Shown, over: Over, choose: Callable[[Live, datetime], list[Standing]], seconds: float | None
+) -> int | None:
+    """Shows what is chosen until it is over. None if it was not, in time."""
+    end = time.monotonic() + seconds if seconds is not None else None
+    while True:
+        now = datetime.now(UTC)
+        standings = choose(live, now)
+        shown.show(Frame(standings, now, live.notes, live.trouble))
+        if (code := over(standings)) is not None:
+            return code
+        left = end - time.monotonic() if end is not None else _TICK_SECONDS
+        if left <= 0:
+            return None
+        await live.news(min(_TICK_SECONDS, left))

@@ -1,0 +1,240 @@
+"""All nodes with what is decided about each: the controller's own view, built from what this caller may read."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from kube_node_ready import objects
+from kube_node_ready.console import words
+from kube_node_ready.console.installed import Installed, Mode
+from kube_node_ready.gather import View
+from kube_node_ready.kube.cache import Kind
+from kube_node_ready.verify import attempt, decide, reverify
+from kube_node_ready.verify.model import Decision, Ledger, Node, Outcome, Phase, Snapshot, StartWorker, Worker
+from kube_node_ready.verify.nodes import read_node
+from kube_node_ready.verify.report import printable
+
+_LONGEST = 1000
+_ORDER = (
+    Phase.REMOVING,
+    Phase.HELD,
+    Phase.EXHAUSTED,
+    Phase.FAILED,
+    Phase.BACKING_OFF,
+    Phase.VERIFYING,
+    Phase.WAITING,
+    Phase.REVERIFYING,
+    Phase.VERIFIED,
+    Phase.IGNORED,
+)
+_QUIET = (Phase.VERIFIED, Phase.IGNORED)
+_LEFT_OUT = Decision(Phase.IGNORED, "nodeManagement.nodeSelector leaves it out")
+
+
+class Known(Struct, frozen=True):
+    """One node, as it is read for a person."""
+
+    node: Node
+    version: str
+    created: datetime | None = None
+    selected: bool = True
+    """Whether the controller looks at it at all."""
+
+
+class Standing(Struct, frozen=True):
+    """Where one node stands, at one moment."""
+
+    known: Known
+    seen: Snapshot
+    decision: Decision
+    guarded: bool
+    """It has something to prove: it is gated, or its label was taken off."""
+    gates: tuple[str, ...] = ()
+    mode: Mode = Mode.CONTROLLER
+
+    @property
+    def node(self) -> Node:
+        return self.known.node
+
+    @property
+    def name(self) -> str:
+        return self.known.node.name
+
+    @property
+    def phase(self) -> Phase:
+        return self.decision.phase
+
+    @property
+    def worker(self) -> Worker | None:
+        """The one of the current attempt; else the last one's, kept for its logs."""
+        current = attempt.undecided(self.seen)
+        return current or max(self.seen.workers, key=lambda worker: worker.attempt, default=None)
+
+    @property
+    def attempt(self) -> int:
+        """The one that runs, or the last one."""
+        current = attempt.undecided(self.seen)
+        return current.attempt if current else self.node.record.attempt
+
+    @property
+    def failing(self) -> bool:
+        """Whether its last attempt failed, be it gated or open."""
+        record = self.node.record
+        return (self.guarded and record.outcome is Outcome.FAILED) or reverify.is_doubtful(self.node)
+
+    @property
+    def verified(self) -> bool:
+        return self.phase in (Phase.VERIFIED, Phase.REVERIFYING) and not self.guarded
+
+    @property
+    def needs_attention(self) -> bool:
+        return self.known.selected and (self.guarded or self.failing) and not self.node.deleting
+
+    @property
+    def due(self) -> datetime | None:
+        """When something happens by itself: a retry, a deadline, the next check of a verified node."""
+        return self.seen.now + self.decision.recheck if self.decision.recheck is not None else None
+
+    @property
+    def begins(self) -> int:
+        """The attempt that is about to begin; 0 if none is."""
+        return next((effect.attempt for effect in self.decision.effects if isinstance(effect, StartWorker)), 0)
+
+    @property
+    def beginner(self) -> str:
+        return "the controller" if self.mode is Mode.CONTROLLER else "the pod on it"
+
+    @property
+    def waits_for(self) -> str:
+        """What it waits for, or why. Nothing, if all is well."""
+        return printable(self._waits_for(), _LONGEST)
+
+    def _waits_for(self) -> str:
+        reason, record = self.decision.reason, self.node.record
+        left = self.decision.recheck
+        match self.phase:
+            case Phase.VERIFIED:
+                return reason if self.failing else ""
+            case Phase.BACKING_OFF:
+                return f"retry in {words.span(left or timedelta())}: {record.reason}"
+            case Phase.EXHAUSTED:
+                return f"{f'retry in {words.span(left)}' if left else 'no further retry'}: {reason}"
+            case Phase.HELD:
+                return f"not removed, since {reason}. It failed: {record.reason}"
+            case Phase.REMOVING:
+                return f"to be removed: {reason}"
+            case Phase.VERIFYING | Phase.REVERIFYING:
+                return self._progress()
+            case _:
+                return reason
+
+    def _progress(self) -> str:
+        if self.begins:
+            return f"{self.beginner} to begin attempt {self.begins}"
+        worker = attempt.undecided(self.seen)
+        if not worker:
+            return self.decision.reason
+        since = f" ({words.span(self.seen.now - worker.created)})" if worker.created else ""
+        why = f": {worker.reason}" if worker.reason else ""
+        return f"{self.decision.reason}{since}{why}"
+
+
+def order(standing: Standing) -> tuple[bool, int, list[tuple[int, str | int]]]:
+    """Those that need attention first, by how far they are from being verified; then by name, as people count."""
+    return not standing.needs_attention, _ORDER.index(standing.phase), natural(standing.name)
+
+
+def natural(name: str) -> list[tuple[int, str | int]]:
+    """node-2 before node-10."""
+    parts: list[str] = []
+    for letter in name:
+        if parts and parts[-1][-1].isdecimal() == letter.isdecimal():
+            parts[-1] += letter
+        else:
+            parts.append(letter)
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
+
+
+def nodes(installed: Installed) -> Kind[objects.Node, Known]:
+    """All of them: one that the controller does not look at should be told so."""
+
+    def keep(wire: objects.Node) -> Known:
+        labels = wire.metadata.labels or {}
+        return Known(
+            read_node(wire, installed.policy),
+            wire.metadata.resource_version,
+            wire.metadata.creation_timestamp,
+            installed.selector.items() <= labels.items(),
+        )
+
+    return Kind("/api/v1/nodes", objects.Node, keep, lambda wire: wire.metadata.name)
+
+
+class Picture:
+    """What the caches last said. `news` is called for each change."""
+
+    def __init__(self, installed: Installed, news: Callable[[], None] = lambda: None) -> None:
+        self.installed = installed
+        self.known: dict[str, Known] = {}
+        self._news = news
+        self._guarded: dict[str, Node] = {}
+        self._view = View(installed.policy, self._guarded, installed.slots)
+        self._settled: dict[str, Standing] = {}
+
+    def node_changed(self, name: str, _: Known | None, after: Known | None) -> None:
+        before = self._guarded.pop(name, None)
+        self._settled.pop(name, None)
+        if after:
+            self.known[name] = after
+        else:
+            self.known.pop(name, None)
+        if after and after.selected:
+            self._guarded[name] = after.node
+        self._view.node_changed(before, self._guarded.get(name))
+        self._news()
+
+    def worker_changed(self, _: str, before: Worker | None, after: Worker | None) -> None:
+        if name := self._view.worker_changed(before, after):
+            self._settled.pop(name, None)
+        self._news()
+
+    def ledger_changed(self, ledger: Ledger) -> None:
+        self._view.ledger = ledger
+        self._news()
+
+    def put(self, known: Iterable[Known], workers: Iterable[Worker | None], ledger: Ledger) -> "Picture":
+        """All at once, after a list."""
+        for each in known:
+            self.node_changed(each.node.name, None, each)
+        for worker in workers:
+            if worker:
+                self.worker_changed(worker.name, None, worker)
+        self.ledger_changed(ledger)
+        return self
+
+    def standing(self, name: str, now: datetime) -> Standing | None:
+        known = self.known.get(name)
+        if known is None:
+            return None
+        policy = self.installed.policy
+        gates = tuple(f"{taint.key}:{taint.effect}" for taint in known.node.taints if policy.is_gate(taint))
+        seen = self._view.snapshot(name, now) if known.selected else Snapshot(now, known.node)
+        assert seen, "a node that is selected is in the view"
+        decision = decide.decide(seen, policy) if known.selected else _LEFT_OUT
+        guarded = known.selected and policy.guards(known.node)
+        return Standing(known, seen, decision, guarded, gates, self.installed.mode)
+
+    def standings(self, names: Iterable[str], now: datetime, fresh: timedelta = timedelta()) -> list[Standing]:
+        """In order. Nothing is decided anew within `fresh` about a node that is at rest, and thousands may be."""
+        return sorted(self._standings(names, now, fresh), key=order)
+
+    def _standings(self, names: Iterable[str], now: datetime, fresh: timedelta) -> Iterator[Standing]:
+        for name in names:
+            settled = self._settled.get(name)
+            if settled and now - settled.seen.now < fresh:
+                yield settled
+            elif standing := self.standing(name, now):
+                if standing.phase in _QUIET and not standing.seen.workers:
+                    self._settled[name] = standing
+                yield standing

@@ -1,0 +1,98 @@
+"""One node as data, for scripts: the objects of `status -o json`. Keys are added, and never change their meaning."""
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kube_node_ready.console.picture import Standing
+from kube_node_ready.verify.report import printable
+
+
+class Check(Struct, frozen=True):
+    name: Annotated[str, Meta(description="`dns`, `api`, …")]
+    ok: Annotated[bool, Meta(description="whether it passed")]
+    ms: Annotated[int, Meta(description="how long it took, in milliseconds")]
+
+
+class Next(Struct, frozen=True):
+    seconds: Annotated[float, Meta(description="from now")]
+    at: Annotated[datetime, Meta(description="the same as a time")]
+
+
+class WorkerPod(Struct, frozen=True):
+    name: Annotated[str, Meta(description="of the pod")]
+    namespace: Annotated[str, Meta(description="of the pod")]
+    attempt: Annotated[int, Meta(description="which attempt it makes, or made")]
+    state: Annotated[str, Meta(description="`pending`, `running`, `passed` or `failed`")]
+    reason: Annotated[str, Meta(description="why it failed, or what it waits for")]
+
+
+class Told(Struct, frozen=True, rename="camel"):
+    """`Told` of a `Standing`."""
+
+    name: Annotated[str, Meta(description="of the node")]
+    phase: Annotated[str, Meta(description="see [operator.md](operator.md#a-nodes-life)")]
+    reason: Annotated[str, Meta(description="why it is in this phase, in the controller's words")]
+    waits_for: Annotated[str, Meta(description="the last column of the table; empty if all is well")]
+    verified: Annotated[bool, Meta(description="whether the node is open, and passed")]
+    gated: Annotated[bool, Meta(description="whether a gate taint is on it")]
+    labelled: Annotated[bool, Meta(description="whether the label of verified nodes is on it")]
+    attempt: Annotated[int, Meta(description="the attempt that runs, or the last one; 0 before the first")]
+    failures: Annotated[int, Meta(description="in a row, up to the last attempt")]
+    outcome: Annotated[str, Meta(description="of the last attempt: `pending`, `passed` or `failed`")]
+    error: Annotated[str, Meta(description="why the last attempt did not pass")]
+    checks: Annotated[tuple[Check, ...], Meta(description="of the last attempt")]
+    next: Annotated[
+        Next | None, Meta(description="when something happens by itself: a retry, a deadline, the next check")
+    ]
+    worker: Annotated[WorkerPod | None, Meta(description="the worker pod, if there is one")]
+    since: Annotated[datetime | None, Meta(description="since when the outcome is what it is")]
+    at: Annotated[datetime | None, Meta(description="when the last attempt ended")]
+    created: Annotated[datetime | None, Meta(description="when the node joined")]
+    gates: Annotated[tuple[str, ...], Meta(description="its gate taints, as `key:effect`")]
+    pool: Annotated[str, Meta(description="its NodePool or node group")]
+    boot: Annotated[str, Meta(description="the boot it runs in")]
+    removal_paused: Annotated[bool, Meta(description="whether someone paused the removal of this node")]
+    deleting: Annotated[bool, Meta(description="whether it is being deleted")]
+
+
+def told(standing: Standing, namespace: str) -> Told:
+    """`namespace` is that of worker pods."""
+    node, record = standing.node, standing.node.record
+    return Told(
+        name=node.name,
+        phase=standing.phase.value,
+        reason=printable(standing.decision.reason),
+        waits_for=standing.waits_for,
+        verified=standing.verified,
+        gated=bool(standing.gates),
+        labelled=node.labelled,
+        attempt=standing.attempt,
+        failures=record.failures,
+        outcome=record.outcome.value,
+        error=printable(record.reason),
+        checks=tuple(Check(printable(check.name, 40), check.ok, check.ms) for check in record.checks),
+        next=_next(standing),
+        worker=_worker(standing, namespace),
+        since=record.since,
+        at=record.at,
+        created=standing.known.created,
+        gates=standing.gates,
+        pool=node.pool,
+        boot=node.boot,
+        removal_paused=node.removal_paused,
+        deleting=node.deleting,
+    )
+
+
+def _next(standing: Standing) -> Next | None:
+    due = standing.due
+    return Next(round((due - standing.seen.now).total_seconds(), 3), due) if due else None
+
+
+def _worker(standing: Standing, namespace: str) -> WorkerPod | None:
+    worker = standing.worker
+    if worker is None:
+        return None
+    return WorkerPod(worker.name, namespace, worker.attempt, worker.state.value, printable(worker.reason))

@@ -1,0 +1,314 @@
+"""The everyday command line on a real control plane, with a real controller where something is to happen."""
+
+import asyncio
+import copy
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import termios
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from lightkube.resources.core_v1 import Node as NodeObject
+
+import lab
+from kube_node_ready.console import again, reading
+from kube_node_ready.console.installed import Installed
+from kube_node_ready.console.picture import Known
+from kube_node_ready.console.reading import Place
+from kube_node_ready.verify import patches
+from kube_node_ready.verify.model import Outcome
+from lab import waiting
+from tests.console import PROGRAM, Console, environment, install, run
+from tests.gated import Site, a_site
+from tests.operator import operating
+
+LABEL = "node-ready/verified"
+FOREIGN = lab.Taint("example.com/foreign", "PreferNoSchedule", "x")
+NEVER = {"exhaustedRetrySeconds": 3600, "maxRetries": 1}
+
+
+@pytest.fixture
+def site(plane: lab.Plane, namespace: str) -> Iterator[Site]:
+    mine = Site(plane, namespace)
+    yield mine
+    mine.leave()
+
+
+@pytest.fixture
+def console(site: Site) -> Console:
+    install(site, site.config())
+    return Console(site)
+
+
+def whole(site: Site, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = copy.deepcopy(site.plane.client.get(NodeObject, name).to_dict())
+    return found
+
+
+def test_status_tells_what_nodes_wait_for_and_then_that_they_need_not(
+    site: Site, console: Console, tmp_path: Path
+) -> None:
+    names = site.join(2).names
+    before = console.ask("status", *names)
+    assert before.returncode == 1
+    assert "the controller to begin attempt 1" in before.stdout
+    assert all(node["gated"] and not node["verified"] for node in console.told(*names))
+    late = console.ask("status", "--until=verified", "--timeout=1s", *names)
+    assert (late.returncode, "2 nodes not verified within 1 s" in late.stderr) == (1, True)
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+        watched = console.ask("status", "--until=verified", "--timeout=60s", *names)
+        assert watched.returncode == 0, watched.stderr
+        assert {line.split()[1] for line in watched.stdout.splitlines()} == set(names)
+    after = console.ask("status", *names)
+    assert after.returncode == 0
+    assert after.stdout.splitlines()[-1] == "2 nodes: 2 verified"
+    assert all(node["labelled"] and node["attempt"] == 1 for node in console.told(*names))
+
+
+def test_a_failing_node_is_explained(site: Site, console: Console, tmp_path: Path) -> None:
+    report = '{"v":1,"checks":[{"name":"dns","ok":false,"ms":10003,"target":"example.com","error":"timed out"}]}'
+    (name,) = site.join(verdict=lab.fails(report)).names
+    config = site.config(reconciliation=NEVER)
+    install(site, config)
+    with operating(tmp_path, site.plane.kubeconfig(), config):
+        site.until("it is given up", lambda: site.node(name).record.failures == 1)
+        (told,) = console.told(name)
+        assert told["phase"] == "exhausted"
+        assert told["checks"] == [{"name": "dns", "ok": False, "ms": 10003}]
+        assert 3500 < told["next"]["seconds"] <= 3600
+        site.until("its Events are there", lambda: "VerificationFailed" in console.ask("explain", name).stdout)
+        story = console.ask("explain", name)
+    assert story.returncode == 1
+    assert f"Closed, by {site.gate.key}:NoSchedule" in story.stdout
+    assert "dns example.com  FAILED   10003 ms  timed out" in story.stdout
+    assert "Attempt 2 begins in 1 h" in story.stdout or "Attempt 2 begins in 59 min" in story.stdout
+    assert f"kubectl logs --namespace={site.namespace} {told['worker']['name']}" in story.stdout
+
+
+def test_verify_touches_our_label_and_our_record_and_nothing_else(site: Site, console: Console, tmp_path: Path) -> None:
+    (name,) = site.join(taints=(FOREIGN,)).names
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+        site.until("it is verified", lambda: site.released(name) and not site.workers())
+    site.plane.kubectl("annotate", "node", name, "example.com/note=theirs")
+    site.plane.kubectl("label", "node", name, "node-ready/else=theirs")
+    before = whole(site, name)
+    assert console.ask("verify", name).returncode == 0
+    after = whole(site, name)
+    assert LABEL not in after["metadata"]["labels"]
+    assert site.node(name).record.outcome is Outcome.PENDING
+    for node in (before, after):
+        node["metadata"]["labels"].pop(LABEL, None)
+        node["metadata"]["annotations"].pop(patches.ANNOTATION)
+        node["metadata"].pop("managedFields")
+        node["metadata"].pop("resourceVersion")
+        node.pop("status")
+    assert after == before
+
+
+def test_a_write_that_comes_too_late_is_made_again(site: Site, console: Console) -> None:
+    """The kubelet writes to its Node all the time."""
+    (name,) = site.join().names
+    installed = Installed(site.policy, site.namespace)
+    stale = Known(site.node(name), version="1")
+
+    async def main() -> Known:
+        async with reading.cluster(Place(site.namespace, console.kubeconfig)) as kube:
+            return await again._write(kube, stale, installed)
+
+    assert asyncio.run(main()).node.record.reason == again.ASKED
+    assert site.node(name).record.reason == again.ASKED
+
+
+def test_a_verified_node_and_one_from_before_the_install_prove_themselves_when_asked(
+    site: Site, console: Console, tmp_path: Path
+) -> None:
+    (name,) = site.join().names
+    (old,) = site.plane.fake_nodes(1, prefix=f"{site.namespace}-old", labels={"site": site.namespace}).names
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+        site.until("it is verified", lambda: site.released(name))
+        assert console.phase(old) == "ignored"
+        asked = console.ask("verify", "--wait", "--timeout=60s", name, old)
+        assert asked.returncode == 0, asked.stderr
+        assert site.released(name, old)
+        assert site.node(name).record.attempt == 2
+        assert "it stays open meanwhile" in asked.stdout
+
+
+def test_an_exhausted_node_is_tried_at_once_and_the_verdict_is_the_exit_code(
+    site: Site, console: Console, tmp_path: Path
+) -> None:
+    nodes = site.join(verdict=lab.fails("dns: no answer"))
+    (name,) = nodes.names
+    config = site.config(reconciliation=NEVER)
+    with operating(tmp_path, site.plane.kubeconfig(), config):
+        site.until("it is given up", lambda: site.node(name).record.failures == 1)
+        again = console.ask("verify", "--all-failed", "--wait")
+        assert again.returncode == 1
+        assert site.node(name).record.attempt == 2
+        nodes.decide(lab.PASSES)
+        healed = console.ask("verify", name, "--wait")
+        assert (healed.returncode, healed.stderr) == (0, f"{name}: passed\n")
+        assert site.released(name)
+
+
+def test_a_worker_at_work_is_left_to_it(site: Site, console: Console, tmp_path: Path) -> None:
+    (name,) = site.join(verdict=lab.HANGS).names
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+        site.until("a worker runs", site.workers)
+        asked = console.ask("verify", name)
+        assert (asked.returncode, "attempt 1 is at work already" in asked.stdout) == (0, True)
+        assert patches.ANNOTATION not in whole(site, name)["metadata"].get("annotations", {})
+
+
+def blocked(site: Site, name: str) -> list[str]:
+    """Why the controller did not remove it, as it said by Events."""
+    return [str(event.message) for event in site.events(name) if event.reason == "RemovalBlocked"]
+
+
+def test_a_pause_is_heeded_until_it_ends(site: Site, console: Console, tmp_path: Path) -> None:
+    config = site.config(
+        nodeManagement={"deleteFailedNodes": True, "removal": {"maxFailingPercent": 100}},
+        reconciliation={"maxRetries": 1, "exhaustedRetrySeconds": 2, "backoffSeconds": 0.2, "maxBackoffSeconds": 1},
+    )
+    install(site, config)
+    assert "no node is removed" in console.ask("pause").stdout
+    (name,) = site.join(verdict=lab.fails("dns: no answer")).names
+    with operating(tmp_path, site.plane.kubeconfig(), config):
+        site.until("the controller heeds it", lambda: blocked(site, name))
+        assert set(blocked(site, name)) == {"removal of all nodes is paused"}
+        assert "It would have to stay: removal of all nodes is paused." in console.ask("explain", name).stdout
+        console.ask("pause", name)
+        console.ask("resume")
+        site.until("its own pause counts", lambda: site.node(name).removal_paused)
+        assert "paused by its annotation" in console.ask("explain", name).stdout
+        assert console.ask("resume", name).returncode == 0
+        site.until("it is removed", lambda: name not in site.kubectl("get", "nodes", "--output=name"), 90)
+    assert console.ask("resume", name).returncode == 1
+
+
+ACCOUNT = """
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: person, namespace: {namespace}}}
+"""
+MAY_LIST_NODES = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: {namespace}}}
+rules: [{{apiGroups: [""], resources: [nodes], verbs: [list, watch]}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {namespace}}}
+subjects: [{{kind: ServiceAccount, name: person, namespace: {namespace}}}]
+"""
+
+
+def test_a_missing_right_is_named_and_what_can_be_told_is_told(site: Site, console: Console) -> None:
+    (name,) = site.join().names
+    site.plane.apply(ACCOUNT.format(namespace=site.namespace))
+    person = Console(site, site.plane.kubeconfig(f"{site.namespace}/person"))
+    refused = person.ask("status", name)
+    assert refused.returncode == 3
+    assert 'you may not list nodes: ask for the verb "list" on "nodes"' in refused.stderr
+    assert refused.stdout == ""
+    site.plane.apply(MAY_LIST_NODES.format(namespace=site.namespace))
+    waiting.until("the right is there", lambda: person.ask("status", name).returncode != 3, 20)
+    told = person.ask("status", name)
+    assert name in told.stdout
+    for resource in ("configmaps", "pods"):
+        assert f'you may not list {resource} in the namespace "{site.namespace}"' in told.stderr
+    assert person.ask("status", "--watch", "--timeout=1s", name).stdout.split()[1:2] == [name]
+    asked = person.ask("pause", name)
+    assert (asked.returncode, 'ask for the verb "patch" on "nodes"' in asked.stderr) == (3, True)
+    story = person.ask("explain", name)
+    assert 'you may not list events in the namespace "default"' in story.stderr
+    assert console.ask("status", name).stderr.count("you may not") == 0
+
+
+def test_kubectl_finds_it(site: Site, console: Console, tmp_path: Path) -> None:
+    (name,) = site.join().names
+    kubectl = site.plane.programs.path("kubectl")
+    (tmp_path / "kubectl-node_ready").symlink_to(PROGRAM)
+    told = run(
+        str(kubectl),
+        "node-ready",
+        "status",
+        name,
+        f"--namespace={site.namespace}",
+        KUBECONFIG=str(console.kubeconfig),
+        PATH=f"{tmp_path}:{os.environ['PATH']}",
+    )
+    assert (told.returncode, name in told.stdout) == (1, True), told.stderr
+    helped = run(str(kubectl), "node-ready", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert helped.stdout.startswith("usage: kubectl node-ready")
+
+
+def test_a_live_view_gives_the_terminal_back(site: Site, console: Console) -> None:
+    (name,) = site.join().names
+    ended, shown = on_a_terminal(console.command("status", "--watch", name), until=name.encode())
+    assert ended == 130
+    assert shown.startswith(b"\x1b[?1049h\x1b[?25l\x1b[H")
+    assert shown.endswith(b"\x1b[?25h\x1b[?1049l")
+    assert b"Traceback" not in shown
+
+
+def test_a_live_view_outlives_the_api_server(fresh_plane: Callable[..., lab.Plane], tmp_path: Path) -> None:
+    plane = fresh_plane()
+    with a_site(plane, "away") as site:
+        install(site, site.config())
+        (name,) = site.join().names
+        errors = tmp_path / "errors"
+        with Console(site).watching(errors, "--until=verified", "--timeout=120s", name) as process:
+            assert process.stdout
+            assert name in process.stdout.readline()
+            plane.apiserver.stop()
+            waiting.until("it says so", lambda: "Trying again" in errors.read_text(), 20)
+            assert process.poll() is None
+            plane.apiserver.start()
+            plane.wait_for_api()
+            with operating(tmp_path, plane.kubeconfig(), site.config()):
+                assert process.wait(100) == 0, errors.read_text()
+        assert "Traceback" not in errors.read_text()
+
+
+def test_nobody_at_home_is_one_sentence(site: Site, console: Console, tmp_path: Path) -> None:
+    content = yaml.safe_load(console.kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    closed = tmp_path / "kubeconfig"
+    closed.write_text(yaml.safe_dump(content))
+    told = Console(site, closed).ask("status")
+    assert told.returncode == 3
+    assert told.stderr.startswith("kube-node-ready: the API server does not answer: ")
+    assert told.stderr.count("\n") == 1
+
+
+def on_a_terminal(command: list[str], *, until: bytes, seconds: float = 30) -> tuple[int, bytes]:
+    """Ctrl-C when these bytes were seen. The exit code, and all that was written."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(command[0], command, environment())  # noqa: S606  the terminal is this process's own
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 100, 0, 0))
+    shown, pressed, end = b"", False, time.monotonic() + seconds
+    try:
+        while time.monotonic() < end and select.select([terminal], [], [], seconds)[0]:
+            try:
+                shown += os.read(terminal, 65536)
+            except OSError:  # the other end is closed
+                break
+            if until in shown and not pressed:
+                pressed = True
+                os.kill(child, signal.SIGINT)
+    finally:
+        os.close(terminal)
+        _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), shown

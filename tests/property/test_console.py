@@ -1,0 +1,77 @@
+"""What holds for every node that someone asks to be verified again."""
+
+import copy
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube_node_ready import objects
+from kube_node_ready.console import again, picture
+from kube_node_ready.console.installed import Installed
+from kube_node_ready.verify import patches
+from tests.model import GATE, LABEL, POLICY, START, Cluster, json_patched
+
+INSTALLED = Installed(POLICY, "kube-system")
+OURS = {LABEL, patches.ANNOTATION}
+KEYS = st.one_of(st.sampled_from(sorted(OURS)), st.from_regex(r"\A[a-z~]{1,4}/[a-z~]{1,4}\Z"))
+MAPS = st.one_of(st.none(), st.dictionaries(KEYS, st.one_of(st.just("true"), st.text(max_size=8))))
+TAINTS = st.lists(
+    st.sampled_from([GATE, {"key": "example.com/gpu", "effect": "NoSchedule"}, {**GATE, "effect": "NoExecute"}])
+)
+
+
+@given(labels=MAPS, annotations=MAPS, taints=TAINTS)
+def test_nobody_elses_label_annotation_or_taint_is_touched(
+    labels: dict[str, str] | None, annotations: dict[str, str] | None, taints: list[dict[str, str]]
+) -> None:
+    metadata: dict[str, Any] = {"name": "a", "uid": "u", "resourceVersion": "7"}
+    metadata |= {"labels": labels} if labels is not None else {}
+    metadata |= {"annotations": annotations} if annotations is not None else {}
+    node = {"metadata": metadata, "spec": {"taints": taints}}
+    before = copy.deepcopy(node)
+    known = picture.nodes(INSTALLED).keep(msgspec.convert(node, objects.Node))
+    after = json_patched(node, again.patch_of(known, POLICY, START))
+    assert after["spec"] == before["spec"]
+    for what in ("labels", "annotations"):
+        assert _others(after, what) == _others(before, what)
+    seen = picture.nodes(INSTALLED).keep(msgspec.convert(after, objects.Node)).node
+    assert not seen.labelled
+    assert POLICY.guards(seen)
+    assert seen.record.reason == again.ASKED
+
+
+def _others(node: dict[str, Any], what: str) -> dict[str, str]:
+    return {key: value for key, value in node["metadata"].get(what, {}).items() if key not in OURS} | {
+        key: value for key, value in node["metadata"].get(what, {}).items() if key == LABEL and value != "true"
+    }
+
+
+@given(
+    verdicts=st.lists(st.sampled_from(["passes", "fails", "stuck", "misconfigured"]), max_size=3),
+    gated=st.booleans(),
+    seconds=st.integers(0, 400),
+)
+def test_whatever_a_node_went_through_asking_leads_to_a_new_attempt(
+    verdicts: list[str],
+    gated: bool,  # noqa: FBT001  drawn
+    seconds: int,
+) -> None:
+    cluster = Cluster()
+    cluster.join("a", taints=(GATE,) if gated else ())
+    for verdict in verdicts:
+        cluster.verdicts["a"] = verdict
+        cluster.settle(seconds)
+    cluster.pass_time(timedelta(seconds=2))
+    before = cluster.node("a").record.attempt
+    wire = {**cluster.nodes["a"], "metadata": {**cluster.nodes["a"]["metadata"], "resourceVersion": "7"}}
+    known = picture.nodes(INSTALLED).keep(msgspec.convert(wire, objects.Node))
+    cluster.nodes["a"] = json_patched(wire, again.patch_of(known, POLICY, cluster.now))
+    cluster.verdicts["a"] = "passes"
+    cluster.settle(5)
+    node = cluster.node("a")
+    assert node.record.attempt > before
+    assert node.labelled
+    assert not POLICY.gated(node)
