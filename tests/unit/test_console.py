@@ -114,7 +114,7 @@ class TestWhatANodeWaitsFor:
     def test_what_a_node_wrote_cannot_command_a_terminal(self) -> None:
         told = standing(gated("a", failed(reason="\x1b[2Jdns\r\nfailed")))
         assert told.waits_for.endswith("[2Jdns failed")
-        assert "\x1b" not in "\n".join(table.lines([told], Look()))
+        assert "\x1b" not in "\n".join(table.lines([told], Look(), START))
 
     def test_one_that_the_selector_leaves_out(self) -> None:
         picture = a_picture(into=Installed(POLICY, "kube-system", slots=1))
@@ -135,32 +135,36 @@ class TestTheTable:
         assert [(each.name, each.needs_attention) for each in found] == [("z", True), ("a", False)]
 
     def test_a_check_has_its_milliseconds_and_a_mark_if_it_failed(self) -> None:
-        head, bad, good = table.lines(standings(gated("b", failed()), verified("a")), Look())
+        (_, old), (_, older) = (table.lines(standings(verified("a")), Look(), START + age) for age in (DAY, 2 * DAY))
+        assert ("  2d" in old, "  3d" in older) == (True, True), "what was decided a while ago is older by now"
+        head, bad, good = table.lines(standings(gated("b", failed()), verified("a")), Look(), START)
         assert head.split() == ["NODE", "PHASE", "ATTEMPT", "DNS", "API", "AGE", "WAITS", "FOR"]
         assert bad.split()[:6] == ["b", "backing-off", "1", "!10003", "31", "24h"]
         assert good.split() == ["a", "verified", "1", "12", "-", "24h"]
 
     def test_checks_come_in_the_order_of_the_worker(self) -> None:
         every = tuple(CheckResult(name, ok=True) for name in ("own", *reversed(CHECKS)))
-        head, _ = table.lines(standings(verified("a", msgspec.structs.replace(PROOF, checks=every))), Look())
+        head, _ = table.lines(standings(verified("a", msgspec.structs.replace(PROOF, checks=every))), Look(), START)
         assert head.split()[3:-3] == [*(name.upper() for name in CHECKS), "OWN"]
 
     def test_only_the_last_column_is_cut_and_in_a_pipe_nothing(self) -> None:
         long = gated("b", failed(reason="x" * 300))
-        (_, cut), (_, whole) = (table.lines(standings(long), Look(width=width)) for width in (90, None))
+        (_, cut), (_, whole) = (table.lines(standings(long), Look(width=width), START) for width in (90, None))
         assert len(cut) == 90
         assert cut.endswith("x…")
         assert "x" * 300 in whole
 
     def test_a_narrow_terminal_has_room_for_the_reason_before_checks_that_passed(self) -> None:
-        lines = table.lines(standings(gated("b", failed())), Look(width=80))
+        lines = table.lines(standings(gated("b", failed())), Look(width=80), START)
         assert "API" not in lines[0]
         assert "!10003" in lines[1]
         assert "example.com" in lines[1]
-        assert all(len(line) <= 40 for line in table.lines(standings(gated("b", failed())), Look(width=40)))
+        assert all(len(line) <= 40 for line in table.lines(standings(gated("b", failed())), Look(width=40), START))
 
     def test_colours_are_for_terminals_and_change_no_width(self) -> None:
-        plain, painted = (table.lines(standings(gated("b", failed())), Look(colour=colour)) for colour in (False, True))
+        plain, painted = (
+            table.lines(standings(gated("b", failed())), Look(colour=colour), START) for colour in (False, True)
+        )
         assert "\x1b" not in "".join(plain)
         assert f"{table.RED}!10003{table.PLAIN}" in painted[1]
         for colour in (table.RED, table.BOLD, table.PLAIN):
@@ -169,7 +173,7 @@ class TestTheTable:
 
     def test_wide_tells_more(self) -> None:
         node = gated("a", pool="spot", boot="0123456789")
-        head, row = table.lines(standings(node, workers=(a_worker(node),)), Look(wide=True))
+        head, row = table.lines(standings(node, workers=(a_worker(node),)), Look(wide=True), START)
         assert "GATES" in head
         assert all(word in row.split() for word in ("node-ready/unverified:NoSchedule", "spot", "01234567", "worker-1"))
 

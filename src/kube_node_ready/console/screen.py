@@ -49,7 +49,7 @@ def drawn(frame: Frame, look: Look, height: int) -> list[str]:
     left = len(frame.standings) - room
     listed = frame.standings if left <= 0 else frame.standings[: room - 1]
     more = [f"… and {len(frame.standings) - len(listed):,} more"] if left > 0 else []
-    body = table.lines(listed, look) if frame.standings else ["No nodes."]
+    body = table.lines(listed, look, frame.now) if frame.standings else ["No nodes."]
     return [table.cut(head, width), "", *body, *more, "", *foot][:height]
 
 

@@ -101,7 +101,7 @@ def _print(standings: Sequence[Standing], picture: Picture, form: str) -> None:
 
 def print_table(standings: Sequence[Standing], look: table.Look) -> None:
     if standings:
-        output.out(table.lines(standings, look))
+        output.out(table.lines(standings, look, _now()))
     output.out([table.summary(standings)])
 
 

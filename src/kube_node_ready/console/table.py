@@ -43,15 +43,15 @@ class Look(Struct, frozen=True):
     wide: bool = False
 
 
-def lines(standings: Sequence[Standing], look: Look) -> list[str]:
+def lines(standings: Sequence[Standing], look: Look, now: datetime) -> list[str]:
     """A heading, and a line a node. Columns of checks are those that any of these nodes has.
 
     Where the reasons would have no room, checks that nobody failed are left out first, and then all of them.
     """
     found = [check for standing in standings for check in standing.node.record.checks]
     choices = [_ordered(found), _ordered(check for check in found if not check.ok), []]
-    tables = (_rows(standings, checks, wide=look.wide) for checks in choices)
-    rows = next((rows for rows in tables if _fits(rows, look)), None) or _rows(standings, [], wide=look.wide)
+    tables = [_rows(standings, checks, now, wide=look.wide) for checks in choices]
+    rows = next((rows for rows in tables if _fits(rows, look)), tables[-1])
     return [_line(row, _widths(rows), look) for row in rows]
 
 
@@ -62,11 +62,11 @@ def _fits(rows: Sequence[Sequence[Cell]], look: Look) -> bool:
     return _room(_widths(rows), look.width) >= min(reason, _ROOM_FOR_REASON)
 
 
-def _rows(standings: Sequence[Standing], checks: Sequence[str], *, wide: bool) -> list[list[Cell]]:
+def _rows(standings: Sequence[Standing], checks: Sequence[str], now: datetime, *, wide: bool) -> list[list[Cell]]:
     numbers = ["ATTEMPT", *(name.upper() for name in checks)]
     names = ["NODE", "PHASE", *numbers, "AGE", *(_WIDE if wide else ()), "WAITS FOR"]
     head = [Cell(name, BOLD, right=name in numbers) for name in names]
-    return [head, *(_row(standing, checks, wide=wide) for standing in standings)]
+    return [head, *(_row(standing, checks, now, wide=wide) for standing in standings)]
 
 
 def _widths(rows: Sequence[Sequence[Cell]]) -> list[int]:
@@ -102,9 +102,8 @@ def _ordered(checks: Iterable[CheckResult]) -> list[str]:
     return [*(name for name in CHECKS if name in names), *sorted(names - set(CHECKS))]
 
 
-def _row(standing: Standing, checks: Sequence[str], *, wide: bool) -> list[Cell]:
+def _row(standing: Standing, checks: Sequence[str], now: datetime, *, wide: bool) -> list[Cell]:
     found = {check.name: check for check in standing.node.record.checks}
-    now = standing.seen.now
     return [
         Cell(printable(standing.name, _LONGEST_NAME)),
         Cell(standing.phase.value, phase_colour(standing.phase)),
