@@ -6,12 +6,12 @@ manifests. A function here takes a node and returns the node that is meant; what
 for the reader to find fault with.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
+from kubernetes_daemonset.syntax import image_parts
 from kubernetes_daemonset.yamltree import is_null, mapping, pairs, scalar
 
 API_VERSION: Final = "kubernetes.project-planton.org/v1"
@@ -22,9 +22,6 @@ _KUBERNETES: Final = _PLANTON + "provider.kubernetes."
 _COMPONENT: Final = _KUBERNETES + "kubernetesdaemonset.v1."
 
 _INTEGER: Final = "tag:yaml.org,2002:int"
-
-# repo[:tag][@digest]; a colon before the last slash belongs to a registry's port.
-_IMAGE: Final = re.compile(r"(?P<repo>.+?)(:(?P<tag>[^:/@]+))?(@(?P<digest>[^@]+))?")
 
 
 def shaped(message: str, node: Node) -> Node:
@@ -107,10 +104,8 @@ def _volume_mount(node: Node) -> Node:
 def _image(node: Node) -> Node:
     if not isinstance(node, ScalarNode) or is_null(node):
         return _renamed(node, {"repository": "repo"})
-    parts = _IMAGE.fullmatch(node.value)
-    if not parts:
-        return node
-    return mapping([(scalar(key, node), scalar(text, node)) for key, text in parts.groupdict().items() if text], node)
+    given = zip(("repo", "tag", "digest"), image_parts(node.value), strict=True)
+    return mapping([(scalar(key, node), scalar(text, node)) for key, text in given if text], node)
 
 
 def _container(node: Node) -> Node:

@@ -7,15 +7,17 @@ the .proto files say is what may be written, in snake_case or camelCase. Shapes 
 
 import difflib
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from kubernetes_daemonset import dialects, yamltree
+from kubernetes_daemonset.api.buf.validate import validate_pb2
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
 from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
@@ -34,6 +36,8 @@ _INTEGERS: Final = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
     FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
 }
+_AT_LEAST: Final = re.compile(r"this >= (-?[0-9]+)")
+_AT_MOST: Final = re.compile(r"this <= (-?[0-9]+)")
 
 
 @dataclass(frozen=True)
@@ -248,10 +252,11 @@ class Reader:
                 self.note(key, here, "given twice; leave one out")
                 continue
             self._count(value, here)
-            if inner.message_type:
+            if yamltree.is_null(value):
+                self.note(key, here, "found nothing; write what is meant, or '' for an empty text")
+                self.unread.add(here)
+            elif inner.message_type:
                 self.fill(items[key.value], value, here)
-            elif yamltree.is_null(value):
-                items[key.value] = ""
             elif (text := self.value(inner, value, here)) is not None:
                 items[key.value] = text
             self.places[here] = yamltree.place(key, self.source)
@@ -333,8 +338,17 @@ def _wanted(what: FieldDescriptor) -> str:
         case FieldDescriptor.CPPTYPE_ENUM:
             return f"a {what.enum_type.name}"
         case _:
-            low, high = _INTEGERS[what.cpp_type]
-            return f"a whole number from {low} to {high}"
+            return f"a whole number{_range(what)}"
+
+
+def _range(what: FieldDescriptor) -> str:
+    """What the field's rule in the .proto file allows; nothing if it has none."""
+    extensions: Any = what.GetOptions().Extensions  # whose types do not know the extensions that protoc writes
+    options: validate_pb2.FieldRules = extensions[validate_pb2.field]
+    rule = " ".join(one.expression for one in [*options.cel, *options.repeated.items.cel])
+    least, most = _AT_LEAST.search(rule), _AT_MOST.search(rule)
+    high = most[1] if most else _INTEGERS[what.cpp_type][1]
+    return f" from {least[1]} to {high}" if least else ""
 
 
 def _integer(text: str, low: int, high: int) -> int | None:

@@ -2,7 +2,8 @@
 
 The value is YAML, read by the same reader as a manifest: `--set spec.host_network=true`,
 `--set spec.tolerations[0].key=gpu`, `--set 'spec.node_selector[kubernetes.io/os]=linux'`,
-`--set 'spec.tolerations=[{operator: Exists}]'`.
+`--set 'spec.tolerations=[{operator: Exists}]'`. `null` takes a field or a map's entry out; no value at all is an
+empty text.
 """
 
 from collections.abc import Sequence
@@ -45,11 +46,11 @@ def _assign(manifest: Message, assignment: str) -> dict[str, Place]:
         path = f"{path}={more}"
     if not equals or not path:
         raise _wrong(f"--set {assignment}", "", "expected path=value, such as spec.container.app.image.tag=1.4.2")
-    roots = yamltree.documents(text.encode(errors="surrogateescape"), source) or yamltree.documents(b'""', source)
-    if len(roots) != 1:
+    roots = yamltree.documents(text.encode(errors="surrogateescape") if text.strip() else b'""', source)
+    if len(roots) > 1:
         raise _wrong(source, path, "expected one value")
     reader = Reader(source)
-    _Walk(reader, source).assign(manifest, _steps(path, source), roots[0], "")
+    _Walk(reader, source).assign(manifest, _steps(path, source), roots[0] if roots else None, "")
     if reader.mistakes:
         raise ManifestError(reader.mistakes)
     return dict.fromkeys(reader.places, Place(source))
@@ -62,7 +63,7 @@ class _Walk:
         self._reader = reader
         self._source = source
 
-    def assign(self, message: Message, steps: Sequence[str], value: Node, path: str) -> None:
+    def assign(self, message: Message, steps: Sequence[str], value: Node | None, path: str) -> None:
         name, *rest = steps
         known = fields(message.DESCRIPTOR)
         what = known.get(name)
@@ -71,7 +72,9 @@ class _Walk:
         here = f"{path}.{what.name}" if path else what.name
         if not rest:
             message.ClearField(what.name)
-            self._reader.read(message, what, value, here)
+            self._reader.places[here] = Place(self._source)
+            if value is not None:
+                self._reader.read(message, what, value, here)
         elif is_map(what):
             self._in_map(message, what, rest, value, here)
         elif what.is_repeated:
@@ -83,7 +86,9 @@ class _Walk:
         else:
             raise _wrong(self._source, here, f"holds one value, so there is no {'.'.join(rest)} in it")
 
-    def _in_map(self, message: Message, what: FieldDescriptor, steps: Sequence[str], value: Node, path: str) -> None:
+    def _in_map(
+        self, message: Message, what: FieldDescriptor, steps: Sequence[str], value: Node | None, path: str
+    ) -> None:
         key, *rest = steps
         items, inner = getattr(message, what.name), what.message_type.fields_by_name["value"]
         here = entry(path, key)
@@ -91,30 +96,35 @@ class _Walk:
             self.assign(items[key], rest, value, here)
         elif rest:
             raise _wrong(self._source, here, f"holds one value, so there is no {'.'.join(rest)} in it")
+        elif value is None:
+            items.pop(key, None)
         elif inner.message_type:
-            if key in items:
-                del items[key]
+            items.pop(key, None)
             self._reader.fill(items[key], value, here)
         elif (text := self._reader.value(inner, value, here)) is not None:
             items[key] = text
 
-    def _in_list(self, message: Message, what: FieldDescriptor, steps: Sequence[str], value: Node, path: str) -> None:
+    def _in_list(
+        self, message: Message, what: FieldDescriptor, steps: Sequence[str], value: Node | None, path: str
+    ) -> None:
         index, *rest = steps
         items = getattr(message, what.name)
         if not index.isdecimal() or len(index) > _DIGITS or int(index) > len(items):
-            many = f"0 to {len(items)}; {len(items)} adds one"
-            raise _wrong(self._source, path, f'"{index}" is no place in this list; write [{many}]')
+            many = f"0 to {len(items)}" if items else "0"
+            text = f'"{index}" is no place in this list; write {many} in the brackets ({len(items)} adds one)'
+            raise _wrong(self._source, path, text)
         here, at = f"{path}[{index}]", int(index)
-        if what.message_type:
-            if at == len(items):
-                items.add()
-            if rest:
-                self.assign(items[at], rest, value, here)
-            else:
-                items[at].Clear()
-                self._reader.fill(items[at], value, here)
+        is_new = at == len(items)
+        if rest and what.message_type:
+            self.assign(items.add() if is_new else items[at], rest, value, here)
         elif rest:
             raise _wrong(self._source, here, f"holds one value, so there is no {'.'.join(rest)} in it")
+        elif value is None:
+            raise _wrong(self._source, here, "one item alone cannot be taken out; write the whole list")
+        elif what.message_type:
+            item = items.add() if is_new else items[at]
+            item.Clear()
+            self._reader.fill(item, value, here)
         elif (found := self._reader.value(what, value, here)) is not None:
             items[at : at + 1] = [found]
 

@@ -21,6 +21,8 @@ _SUFFIXES: Final = {
 _QUANTITY: Final = re.compile(
     r"(?P<number>[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30}))((?P<suffix>[KMGTPE]i|[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,2}))?"
 )
+# Units as disks and other programs write them.
+_MISSPELT: Final = re.compile(r"(?P<number>[0-9]{1,30}(\.[0-9]{1,30})?) ?(?P<unit>[kmgtpe]i?b?)", re.IGNORECASE)
 
 
 def parsed(text: str) -> Decimal | None:
@@ -32,3 +34,12 @@ def parsed(text: str) -> Decimal | None:
     if found["exponent"]:
         return number.scaleb(int(found["exponent"]))
     return number * _SUFFIXES[found["suffix"] or ""]
+
+
+def nearest(text: str) -> str:
+    """How Kubernetes writes what 10GB, 1gi or 512 MiB mean; empty if that is not clear."""
+    found = _MISSPELT.fullmatch(text)
+    if not found:
+        return ""
+    number, unit = found["number"], found["unit"].lower().removesuffix("b")
+    return f"{number}{unit if unit == 'k' else unit.capitalize()}"

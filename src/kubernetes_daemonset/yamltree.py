@@ -49,9 +49,9 @@ def each_document(content: bytes, source: str) -> Iterator[Node]:
     except yaml.reader.ReaderError as why:
         raise _refused(Place(source), f"not a text in UTF-8: {why.reason} at byte {why.position}") from why
     except yaml.MarkedYAMLError as why:
-        raise _refused(
-            _place_of_mark(why.problem_mark or why.context_mark, source), f"not YAML: {_reason(why)}"
-        ) from why
+        mark = why.problem_mark or why.context_mark
+        reason = "found a tab; indent with spaces" if _is_tab(content, mark) else _reason(why)
+        raise _refused(_place_of_mark(mark, source), f"not YAML: {reason}") from why
     except (yaml.YAMLError, UnicodeError) as why:
         raise _refused(Place(source), f"not YAML: {why}") from why
 
@@ -142,6 +142,13 @@ def _refused(where: Place, text: str) -> ManifestError:
 
 def _place_of_mark(mark: yaml.Mark | None, source: str) -> Place:
     return Place(source, mark.line + 1, mark.column + 1) if mark else Place(source)
+
+
+def _is_tab(content: bytes, mark: yaml.Mark | None) -> bool:
+    if not mark:
+        return False
+    line = content.decode(errors="replace").split("\n")[mark.line : mark.line + 1]
+    return bool(line) and line[0][mark.column : mark.column + 1] == "\t"
 
 
 def _reason(why: yaml.MarkedYAMLError) -> str:

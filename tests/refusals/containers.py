@@ -10,12 +10,54 @@ def limits(**amounts: object) -> Json:
     return {"resources": {"limits": {"memory": "64Mi"} | amounts}}
 
 
+_REPOSITORIES: Final = [
+    ("a repo with spaces", "a b", "write lowercase letters and digits, with single dots"),
+    ("a repo with capitals", "Foo/Bar", "write it in lowercase: foo/bar"),
+    ("a repo with capitals at a registry", "Foo.example/team/Bar", "write it in lowercase: foo.example/team/bar"),
+    ("a repo with a scheme", "http://foo/bar", "leave http:// out"),
+    ("a repo that begins with a hyphen", "-x", "write lowercase letters and digits"),
+    ("a repo with three underscores", "a___b", "write lowercase letters and digits"),
+    ("a repo with two slashes", "a//b", "write lowercase letters and digits"),
+    ("a repo that ends in a slash", "a.example/", "write lowercase letters and digits"),
+    ("a repo with a tag", "nginx:1.2", "one colon stands before the tag, and none within the repository"),
+    ("a repo with a digest", f"nginx@{DIGEST}", "write what follows the @ as digest"),
+    ("a repo of a port in words", "a.example:http/b", '"http" is no port; write digits'),
+]
+
 IMAGES: Final = [
     Refusal("no image", {"app.image": GONE}, "app.image", "is required"),
     Refusal("no repo", {"app.image.repo": ""}, "app.image", "Image repo is required"),
-    Refusal("a repo with spaces", {"app.image.repo": "a b"}, "app.image", 'repo "a b" cannot be a repository'),
     Refusal("no tag", {"app.image.tag": ""}, "app.image", "Image tag is required, or a digest"),
-    Refusal("a tag that is none", {"app.image.tag": "v 1"}, "app.image", 'tag "v 1" cannot be a tag'),
+    *(
+        Refusal(what, {"app.image.repo": repo}, "app.image.repo", f'"{repo}" cannot be a repository; {instead}')
+        for what, repo, instead in _REPOSITORIES
+    ),
+    Refusal(
+        "a repo of 256 letters",
+        {"app.image.repo": "a" * 256},
+        "app.image.repo",
+        "is 256 characters long; a repository has at most 255",
+    ),
+    *(
+        Refusal(what, {"app.image.tag": tag}, "app.image.tag", f'"{tag}" cannot be a tag; write at most 128 letters')
+        for what, tag in [
+            ("a tag that is none", "v 1"),
+            ("a tag with a colon", "1:2"),
+            ("a tag that begins with a hyphen", "-1"),
+            ("a tag of 129 letters", "a" * 129),
+        ]
+    ),
+    Refusal("an image of a tag alone", {"app.image": ":1"}, "app.image", "Image repo is required"),
+    Refusal(
+        "an image that ends in a colon", {"app.image": "agent:"}, "app.image", "Image tag is required, or a digest"
+    ),
+    Refusal(
+        "an image of three colons",
+        {"app.image": "nginx:::latest"},
+        "app.image.repo",
+        '"nginx::" cannot be a repository; one colon stands before the tag, and none within the repository',
+    ),
+    Refusal("an image of two digests", {"app.image": f"agent@{DIGEST}@{DIGEST}"}, "app.image.digest", "is no digest"),
     Refusal(
         "half a digest", {"app.image.digest": DIGEST[:-1]}, "app.image.digest", "is no digest; write sha256: and 64"
     ),
@@ -214,7 +256,23 @@ AMOUNTS: Final = [
             "less than no memory",
             {"limits": {"memory": "1Gi"}, "requests": {"memory": "-1"}},
             "requests.memory",
-            '"-1" is less than nothing',
+            '"-1" is less than nothing; write 0 or more',
+        ),
+        *(
+            (
+                f"memory of {text}",
+                {"limits": {"memory": text}},
+                "limits.memory",
+                f'"{text}" is no amount; write {right}',
+            )
+            for text, right in [
+                ("10GB", "10G"),
+                ("1gi", "1Gi"),
+                ("1.5 GiB", "1.5Gi"),
+                ("512mb", "512M"),
+                ("10K", "10k"),
+                ("10XB", "a number with a unit, such as 250m, 64Mi or 2"),
+            ]
         ),
         (
             "a request above the limit",
@@ -383,7 +441,20 @@ BESIDE: Final = (
                 "\"agent\" is the app's, which is the component's",
             ),
             ("a sidecar without an image", {"image": ""}, ".image", "a container needs an image"),
-            ("an image with spaces", {"image": "a b"}, ".image", '"a b" cannot be an image'),
+            *(
+                (f"a sidecar's image: {what}", {"image": image}, ".image", says)
+                for what, image, says in [
+                    ("spaces", "a b", '"a b" cannot be a repository; write lowercase letters'),
+                    ("spaces and colons", "ngi nx:::latest", '"ngi nx::" cannot be a repository; one colon'),
+                    ("capitals", "Foo/Bar:1", '"Foo/Bar" cannot be a repository; write it in lowercase: foo/bar'),
+                    ("a scheme", "http://foo/bar:1", '"http://foo/bar" cannot be a repository; leave http:// out'),
+                    ("a hyphen", "-x:1", '"-x" cannot be a repository; write lowercase letters'),
+                    ("a tag alone", ":1", '":1" names no repository; write it before the tag'),
+                    ("a digest alone", f"@{DIGEST}", "names no repository; write it before the digest"),
+                    ("an empty tag", "helper:", '"" cannot be a tag; write at most 128 letters'),
+                    ("half a digest", f"helper:1@{DIGEST[:-1]}", "is no digest; write sha256: and 64"),
+                ]
+            ),
             ("a sidecar's pull policy", {"pull_policy": "Maybe"}, ".pull_policy", '"Maybe" is no pull policy'),
             (
                 "a sidecar that starts before",

@@ -314,6 +314,12 @@ RBAC: Final = [
         'api_groups is empty; write [""] for pods',
     ),
     Refusal(
+        "a rule of verbs alone",
+        {**_ACCOUNT, "spec.rbac.cluster_rules": [{"verbs": ["get"]}]},
+        "spec.rbac.cluster_rules[0]",
+        'api_groups and resources are empty; write what the rule is about, such as [""] and [pods]',
+    ),
+    Refusal(
         "rights to do nothing",
         {**_ACCOUNT, "spec.rbac.namespace_rules": [_RULE | {"verbs": []}]},
         "spec.rbac.namespace_rules[0].verbs",

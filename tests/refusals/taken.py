@@ -30,6 +30,30 @@ TAKEN: Final[dict[str, Changes]] = {
     },
     "a digest alone": {"app.image": {"repo": "agent", "digest": DIGEST}},
     "a digest and a tag": {"app.image.digest": DIGEST},
+    "images of every form": {
+        "app.image": "Registry.Example:5000/a/b-c.d_e__f---g:V_1.2-x",
+        "spec.container.sidecars": [
+            a_sidecar(name=f"helper-{at}", image=image)
+            for at, image in enumerate(
+                [
+                    "localhost/a",
+                    "localhost:80/a:1",
+                    "127.0.0.1:5000/a:1",
+                    "[::1]:5000/a:1",
+                    f"a:1@{DIGEST}",
+                    f"a@sha512:{DIGEST[7:] * 2}",
+                    "a" * 255,
+                    f"a:{'b' * 128}",
+                ]
+            )
+        ],
+    },
+    "values that are empty and say so": {
+        "metadata.labels": {"a": ""},
+        "spec.node_selector": {"disk": ""},
+        "spec.config_maps": {"a": ""},
+        "app.env.variables": {"LOG_LEVEL": ""},
+    },
     "amounts of every form": {"app.resources": {"limits": {"cpu": ".5", "memory": "1e9"}, "requests": {"cpu": "0"}}},
     "as much as the limit": {"app.resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "1024Mi"}}},
     "devices in other words": {

@@ -6,6 +6,7 @@ from kubernetes_daemonset.dump import plain
 from kubernetes_daemonset.manifest import Loaded, load
 from kubernetes_daemonset.mistakes import ManifestError
 from kubernetes_daemonset.override import override
+from kubernetes_daemonset.validate import validate
 
 MANIFEST = b"""\
 apiVersion: kubernetes.project-planton.org/v1
@@ -54,6 +55,11 @@ def spec_after(*assignments: str) -> dict[str, object]:
             [{"key": "one", "operator": "Exists"}, {"operator": "Exists"}],
         ),
         ("spec.tolerations=[]", "tolerations", None),
+        ("spec.tolerations=null", "tolerations", None),
+        ("spec.tolerations=~", "tolerations", None),
+        ("spec.tolerations[0].key=null", "tolerations", [{"operator": "Exists"}]),
+        ("spec.node_selector.zone=null", "node_selector", None),
+        ("spec.priority_class_name=", "priority_class_name", None),
         ("spec.image_pull_secrets=[a, b]", "image_pull_secrets", ["a", "b"]),
         (
             "spec.update_strategy.rolling_update.max_surge=25%",
@@ -71,6 +77,27 @@ def test_one_argument_of_a_list_is_replaced_and_one_is_added() -> None:
         given(), ["spec.container.app.args[1]=--other", "spec.container.app.args[2]=--third"]
     ).manifest.spec.container.app
     assert list(app.args) == ["--first", "--other", "--third"]
+
+
+def test_null_takes_one_of_many_out_and_an_empty_text_does_not() -> None:
+    changed = override(
+        given(),
+        [
+            "spec.node_selector={zone: north, disk: fast}",
+            "spec.node_selector.disk=null",
+            "spec.node_selector.zone= ",
+            "spec.container.app.env.variables={A: a, B: b}",
+            "spec.container.app.env.variables.A=null",
+            "spec.container.app.env.variables.C=null",
+        ],
+    ).manifest.spec
+    assert dict(changed.node_selector) == {"zone": ""}
+    assert list(changed.container.app.env.variables) == ["B"]
+
+
+def test_what_is_missing_since_null_took_it_out_is_asked_for_at_the_flag() -> None:
+    changed = override(given(), ["spec.namespace=null"])
+    assert [str(one) for one in validate(changed)] == ["--set spec.namespace: spec.namespace: is required"]
 
 
 def test_a_number_stays_the_text_that_was_written_where_a_text_is_wanted() -> None:
@@ -96,7 +123,13 @@ def test_a_later_assignment_wins() -> None:
         ("spec.host_network=perhaps", 'spec.host_network: expected true or false, found "perhaps"'),
         ("spec.min_ready_seconds=soon", "spec.min_ready_seconds: expected a whole number"),
         ("spec.min_ready_seconds.x=1", "spec.min_ready_seconds: holds one value, so there is no x in it"),
-        ("spec.tolerations[7].key=x", 'spec.tolerations: "7" is no place in this list; write [0 to 1; 1 adds one]'),
+        (
+            "spec.tolerations[7].key=x",
+            'spec.tolerations: "7" is no place in this list; write 0 to 1 in the brackets (1 adds one)',
+        ),
+        ("spec.init_containers[x]=a", '"x" is no place in this list; write 0 in the brackets (0 adds one)'),
+        ("spec.tolerations[0]=null", "spec.tolerations[0]: one item alone cannot be taken out; write the whole list"),
+        ("spec.container.app.args[0]=~", "args[0]: one item alone cannot be taken out"),
         ("spec.node_selector.zone.x=1", "spec.node_selector.zone: holds one value"),
         ("spec.tolerations={", "not YAML"),
         ("spec.host_network", "expected path=value"),

@@ -386,7 +386,7 @@ def test_hostname_stays_the_nodes_or_pods_name_and_programs_are_told_where_they_
 
 def test_a_variable_may_be_empty_and_is_sent_all_the_same() -> None:
     assert (
-        environment({"app.env.variables": {"A": "", "B": {"value": ""}, "C": None}}).items()
+        environment({"app.env.variables": {"A": "", "B": {"value": ""}, "C": {}}}).items()
         >= {
             "A": {"value": ""},
             "B": {"value": ""},

@@ -214,6 +214,13 @@ class Warned(NamedTuple):
 
 SURGE: Final = {"spec.update_strategy.rolling_update.max_surge": "10%"}
 LIMITED: Final = {"limits": {"memory": "64Mi"}}
+VARIABLES: Final = {"app.env": {"variables": {"A": "a"}, "secrets": {"B": "b"}}}
+
+
+def a_rule(*resources: str, **fields: object) -> Json:
+    return {"api_groups": [""], "resources": list(resources), "verbs": ["get"]} | fields
+
+
 WARNED: Final = [
     Warned(
         "a port of the node while another pod has it",
@@ -321,10 +328,67 @@ WARNED: Final = [
     ),
     Warned(
         "a secret that was left open",
-        {"app.env.secrets": {"A": None}},
+        {"app.env.secrets": {"A": {}}},
         "app.env.secrets.A",
         "is empty",
         {"app.env.secrets": {"A": {"secret_ref": {"name": "a", "key": "b"}}}},
+    ),
+    *(
+        Warned(
+            f"the capability {given}",
+            {"app.security_context.capabilities": {kind: [given]}},
+            f"app.security_context.capabilities.{kind}[0]",
+            says,
+            {"app.security_context.capabilities": {kind: [right]}},
+        )
+        for kind, given, says, right in [
+            ("add", "NET_ADMN", '"NET_ADMN" is no capability that is known here; did you mean NET_ADMIN?', "NET_ADMIN"),
+            ("add", "NOSUCH", '"NOSUCH" is no capability that is known here: where nodes do not know it', "BPF"),
+            ("add", "CAP_NET_ADMIN", "Kubernetes wants it without CAP_; write NET_ADMIN", "net_admin"),
+            ("drop", "CAP_ALL", "Kubernetes wants it without CAP_; write ALL", "ALL"),
+            ("drop", "CAP_SYSLOOG", "Kubernetes wants it without CAP_; write SYSLOG", "CHECKPOINT_RESTORE"),
+        ]
+    ),
+    *(
+        Warned(
+            f"a variable that nobody defines in {field}",
+            {f"app.{field}": ["--name=$(NODE)"]},
+            f"app.{field}[0]",
+            '"$(NODE)" stays as it is written: the container has no variable NODE',
+            {f"app.{field}": ["$(K8S_NODE_NAME) $(A) $(B) $$(NODE) $(date) $(KUBERNETES_SERVICE_HOST)"], **VARIABLES},
+        )
+        for field in ("command", "args")
+    ),
+    Warned(
+        "a variable that nobody defines in another",
+        {"app.env.variables": {"URL": "http://$(HOST)/"}},
+        "app.env.variables.URL",
+        '"$(HOST)" stays as it is written: the container has no variable HOST; define it, or write $$(HOST)',
+        {"app.env.variables": {"URL": "http://$(HOST)/"}, "app.env.env_from": [{"config_map_ref": {"name": "a"}}]},
+    ),
+    Warned(
+        "a variable that nobody defines in a sidecar's",
+        {"spec.container.sidecars": [a_sidecar(env=[{"name": "A", "value": "$(K8S_NODE_NAME)"}])]},
+        "spec.container.sidecars[0].env[0].value",
+        "the container has no variable K8S_NODE_NAME",
+        {"spec.container.sidecars": [a_sidecar(env=[{"name": "B", "value": "b"}, {"name": "A", "value": "$(B)"}])]},
+    ),
+    Warned(
+        "rights to nodes in a namespace",
+        {"spec.create_service_account": True, "spec.rbac.namespace_rules": [a_rule("pods", "nodes/metrics")]},
+        "spec.rbac.namespace_rules[0].resources[1]",
+        "nodes belong to no namespace, so this grants nothing; move it to cluster_rules",
+        {
+            "spec.create_service_account": True,
+            "spec.rbac": {"namespace_rules": [a_rule("pods", "namespaces")], "cluster_rules": [a_rule("nodes")]},
+        },
+    ),
+    Warned(
+        "rights to cluster roles in a namespace",
+        {"spec.create_service_account": True, "spec.rbac.namespace_rules": [a_rule("clusterroles", api_groups=["*"])]},
+        "spec.rbac.namespace_rules[0].resources[0]",
+        "clusterroles belong to no namespace",
+        {"spec.create_service_account": True, "spec.rbac.namespace_rules": [a_rule("nodes", api_groups=["a.example"])]},
     ),
     Warned(
         "names that will not resolve",
@@ -350,6 +414,27 @@ def test_what_will_hurt_is_warned_of_and_what_is_advised_is_not(case: Warned) ->
 
 def test_the_smallest_manifest_has_nothing_to_be_warned_of() -> None:
     assert warnings() == []
+
+
+@pytest.mark.parametrize("image", ["", "nginx:::latest", "Foo/Bar"], ids=["none", "colons", "capitals"])
+@pytest.mark.parametrize("field", ["spec.container.sidecars", "spec.init_containers"])
+def test_of_an_image_that_is_wrong_nothing_else_is_said(field: str, image: str) -> None:
+    (mistake,) = validate.validate(loaded({field: [a_sidecar(image=image)]}))
+    assert (mistake.path, mistake.severity) == (f"{field}[0].image", Severity.ERROR)
+
+
+def test_all_that_an_empty_rule_lacks_is_said() -> None:
+    found = problems({"spec.create_service_account": True, "spec.rbac.cluster_rules": [{}]})
+    said = " ".join(one.text for one in found)
+    assert all(f"{name} " in said for name in ("api_groups", "resources", "verbs"))
+
+
+@pytest.mark.parametrize(
+    ("field", "right"), [("kind", "KubernetesDaemonSet"), ("apiVersion", "kubernetes.project-planton.org/v1")]
+)
+def test_a_kind_or_version_that_is_missing_is_asked_for(field: str, right: str) -> None:
+    (mistake,) = problems({field: GONE})
+    assert mistake.text == f"is required; write {right}"
 
 
 # --- all of them ---

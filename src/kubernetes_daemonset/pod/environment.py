@@ -18,7 +18,7 @@ _BUILT_IN: Final = {
     "K8S_POD_IP": "status.podIP",
 }
 # $(NAME), but not $$(NAME), which is how to write it without meaning it.
-_REFERENCE: Final = re.compile(r"(?<!\$)(?:\$\$)*\$\(([^()]+)\)")
+REFERENCE: Final = re.compile(r"(?<!\$)(?:\$\$)*\$\(([^()]+)\)")
 
 
 def of_app(manifest: KubernetesDaemonSet) -> list[Json]:
@@ -79,7 +79,7 @@ def in_order_of_use(variables: Mapping[str, Json]) -> list[Json]:
 
 def _used(one: Json) -> Iterator[str]:
     """The names that a variable's text holds; each is looked at once, however often the variable is come back to."""
-    return iter(_REFERENCE.findall(one.get("value", "")))
+    return iter(REFERENCE.findall(one.get("value", "")))
 
 
 def _own_key(manifest: KubernetesDaemonSet, name: str) -> Json:

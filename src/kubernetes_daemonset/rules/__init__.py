@@ -1,8 +1,8 @@
 """What the .proto files cannot say of a manifest: what spans fields, compares amounts, or is allowed and will hurt.
 
 A rule takes the manifest and yields findings; a finding names the field, so that its line can be found. The errors are
-those that an API server would answer with, found before it is asked. The lists are the specification; each rule stands
-in the module of its subject.
+those that an API server would answer with, found before it is asked, and what it would take though it cannot work. The
+lists are the specification; each rule stands in the module of its subject.
 """
 
 from dataclasses import replace
@@ -10,7 +10,17 @@ from typing import Final
 
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
 from kubernetes_daemonset.mistakes import Severity
-from kubernetes_daemonset.rules import amounts, containers, environment, labels, network, objects, security, volumes
+from kubernetes_daemonset.rules import (
+    amounts,
+    containers,
+    environment,
+    images,
+    labels,
+    network,
+    objects,
+    security,
+    volumes,
+)
 from kubernetes_daemonset.rules.finding import Finding
 
 __all__ = ["ERRORS", "WARNINGS", "Finding", "findings"]
@@ -20,6 +30,7 @@ ERRORS: Final = (
     environment.secrets_are_near,
     environment.variables_are_given_once,
     environment.amounts_are_of_containers,
+    images.images_can_be_read,
     containers.containers_have_names_of_their_own,
     containers.init_containers_can_start,
     containers.probes_fit,
@@ -48,13 +59,16 @@ ERRORS: Final = (
 )
 WARNINGS: Final = (
     environment.secrets_are_empty,
+    environment.used_variables_are_defined,
     containers.probed_ports_exist,
-    containers.images_may_change,
+    images.images_may_change,
     network.ports_outlive_a_surge,
     network.names_resolve,
     amounts.memory_is_not_limited,
     security.root_is_refused,
     security.privileges_are_not_needed,
+    security.capabilities_are_known,
+    security.rights_in_a_namespace_are_about_it,
 )
 
 

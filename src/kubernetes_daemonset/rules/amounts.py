@@ -6,7 +6,7 @@ from typing import Final
 from kubernetes_daemonset.api.shared.container_pb2 import ContainerResources, CpuMemory
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.manifest import entry
-from kubernetes_daemonset.quantities import parsed
+from kubernetes_daemonset.quantities import nearest, parsed
 from kubernetes_daemonset.rules.finding import Finding
 from kubernetes_daemonset.rules.parts import APP, Part, parts
 from kubernetes_daemonset.syntax import LABEL_NAME
@@ -25,9 +25,10 @@ def amounts_are_amounts(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
             for path, text in _amounts(given, f"{part.path}.resources.{kind}"):
                 amount = parsed(text)
                 if amount is None:
-                    yield Finding(path, f'"{text}" is no amount; write a number with a unit, such as 250m, 64Mi or 2')
+                    right = nearest(text) or "a number with a unit, such as 250m, 64Mi or 2"
+                    yield Finding(path, f'"{text}" is no amount; write {right}')
                 elif amount < 0:
-                    yield Finding(path, f'"{text}" is less than nothing')
+                    yield Finding(path, f'"{text}" is less than nothing; write 0 or more')
 
 
 def requests_stay_below_limits(manifest: KubernetesDaemonSet) -> Iterator[Finding]:

@@ -1,13 +1,11 @@
-"""Containers beside each other: names, order, probes, hooks, images."""
+"""Containers beside each other: names, order, probes, hooks."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from kubernetes_daemonset.api.shared.container_pb2 import Container
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.pod import containers
 from kubernetes_daemonset.rules.finding import Finding
-from kubernetes_daemonset.rules.parts import APP, Part, parts
+from kubernetes_daemonset.rules.parts import APP, parts
 
 _DEFAULT_GRACE: Final = 30  # seconds, Kubernetes' own
 
@@ -70,17 +68,3 @@ def probed_ports_exist(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
                 if name and name not in known:
                     text = f'the container has no port "{name}" ({has}): the probe will always fail'
                     yield Finding(f"{path}.{kind}.port_name", text, (f"{part.path}.ports",))
-
-
-def images_may_change(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    for part in parts(manifest):
-        image = _image(part)
-        tag = image.rpartition("/")[2].partition(":")[2]
-        unsaid = not tag and part.path != APP  # of the app it is an error
-        if "@" not in image and (tag == "latest" or unsaid):
-            text = f'"{image}" is another image tomorrow, and nodes will differ; name a version or a digest'
-            yield Finding(f"{part.path}.image", text)
-
-
-def _image(part: Part) -> str:
-    return part.body.image if isinstance(part.body, Container) else containers.image(part.body.image)

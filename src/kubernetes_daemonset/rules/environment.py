@@ -1,17 +1,24 @@
 """Variables, and where their values come from."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from kubernetes_daemonset import names
-from kubernetes_daemonset.api.shared.container_pb2 import KubernetesSecretKeyRef
+from kubernetes_daemonset.api.shared.container_pb2 import ContainerEnvVar, KubernetesSecretKeyRef
 from kubernetes_daemonset.api.shared.reference_pb2 import ValueFromRef
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.manifest import entry
+from kubernetes_daemonset.pod import environment
 from kubernetes_daemonset.rules.finding import Finding
-from kubernetes_daemonset.rules.parts import APP, INIT_CONTAINERS, SIDECARS, parts
+from kubernetes_daemonset.rules.parts import APP, INIT_CONTAINERS, SIDECARS, Part, parts
 
 _SECRETS: Final = f"{APP}.env.secrets"
+
+# $(date) is left alone for a shell to run, and is meant so.
+_NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
+# Kubernetes tells containers of the Services of their namespace by such variables.
+_OF_A_SERVICE: Final = re.compile(r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_\w+)?)")
 
 
 def references_are_resolved(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
@@ -61,6 +68,19 @@ def secrets_are_empty(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
             yield Finding(entry(_SECRETS, name), text)
 
 
+def used_variables_are_defined(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
+    for part in parts(manifest):
+        if any(part.whole_sources):  # nobody knows here which variables these bring
+            continue
+        defined = _variables(manifest, part)
+        for path, written in _filled_in(part):
+            for name in dict.fromkeys(environment.REFERENCE.findall(written)):
+                if name not in defined and _NAME.fullmatch(name) and not _OF_A_SERVICE.fullmatch(name):
+                    stays = f'"$({name})" stays as it is written: the container has no variable {name}'
+                    text = f"{stays}; define it, or write $$({name}) if that is meant"
+                    yield Finding(path, text, (f"{part.path}.env", f"{part.path}.env_from"))
+
+
 def secret_references(manifest: KubernetesDaemonSet) -> Iterator[tuple[str, KubernetesSecretKeyRef]]:
     """Keys of Secrets that single variables are taken from."""
     for name, value in sorted(manifest.spec.container.app.env.secrets.items()):
@@ -79,3 +99,18 @@ def _references_to_other_resources(manifest: KubernetesDaemonSet) -> Iterator[tu
         yield entry(f"{APP}.env.variables", name), variable.value_from
     for name, secret in sorted(env.secrets.items()):
         yield entry(_SECRETS, name), secret.value_from
+
+
+def _variables(manifest: KubernetesDaemonSet, part: Part) -> set[str]:
+    if part.path == APP:
+        return {one["name"] for one in environment.of_app(manifest)}
+    return {one.name for one in part.variables}
+
+
+def _filled_in(part: Part) -> Iterator[tuple[str, str]]:
+    """The texts in which Kubernetes puts values in the place of $(NAME)."""
+    for field in ("command", "args"):
+        for at, text in enumerate(getattr(part.body, field)):
+            yield f"{part.path}.{field}[{at}]", text
+    for one in part.variables:
+        yield (f"{one.path}.value" if isinstance(one.source, ContainerEnvVar) else one.path), one.source.value

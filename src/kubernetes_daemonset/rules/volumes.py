@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.objects import Json
 from kubernetes_daemonset.pod import volumes
-from kubernetes_daemonset.quantities import parsed
+from kubernetes_daemonset.quantities import nearest, parsed
 from kubernetes_daemonset.rules.finding import Finding
 from kubernetes_daemonset.rules.parts import APP, INIT_CONTAINERS, SIDECARS, parts
 
@@ -51,7 +51,8 @@ def folders_have_a_size(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     for part in parts(manifest):
         for path, mount in part.mounts:
             if (limit := mount.empty_dir.size_limit) and ((amount := parsed(limit)) is None or amount < 0):
-                text = f'"{limit}" is no amount; write a number with a unit, such as 64Mi'
+                right = nearest(limit) or "a number with a unit, such as 64Mi"
+                text = f'"{limit}" is no amount; write {right}'
                 yield Finding(f"{path}.empty_dir.size_limit", text)
 
 
