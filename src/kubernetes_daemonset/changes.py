@@ -52,6 +52,7 @@ class Plan:
     objects: tuple[Json, ...]
     changes: tuple[Change, ...]
     warnings: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()  # fields that would change and that another manager owns
 
     @property
     def new_namespaces(self) -> list[Ref]:

@@ -5,18 +5,23 @@ touched; 3 the cluster refused or could not be reached; 4 the rollout did not fi
 """
 
 import argparse
+import difflib
 import gc
 import importlib
 import io
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from kubernetes_daemonset import exits
 
 _LONGEST_WAIT: Final = 7 * 24 * 3600  # seconds; a clock takes more, but whoever writes more has mistaken the unit
+
+_NUMBER: Final = r"[0-9]+(?:\.[0-9]+)?"
+_TIME: Final = re.compile(f"(?:({_NUMBER})h)?(?:({_NUMBER})m)?(?:({_NUMBER})s)?")
 
 _EPILOG: Final = """\
 first steps:
@@ -77,8 +82,41 @@ def _run(arguments: argparse.Namespace) -> int:
     return code
 
 
+class _Parser(argparse.ArgumentParser):
+    """Takes flags by their whole names alone, and says which ones were meant; so do the parsers of its verbs."""
+
+    verbs: Collection[str] = ()
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - argparse's own
+        super().__init__(**options, allow_abbrev=False)
+
+    # Argparse's types have three forms of this, of which one is ever called.
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        words = list(sys.argv[1:] if args is None else args)
+        if self.verbs and words and not words[0].startswith("-") and words[0] not in self.verbs:
+            self.error(f'there is no verb "{words[0]}"{_meant(words[0], self.verbs)}')
+        found, unknown = super().parse_known_args(words, namespace)
+        if unknown:
+            self.error(self._refusal(unknown[0].partition("=")[0]))
+        return found, unknown
+
+    def _refusal(self, word: str) -> str:
+        if not word.startswith("-"):
+            remedy = "; manifests are given by -f" if "-f" in self._option_string_actions else ""
+            return f'there is no place for "{word}"{remedy}'
+        flags = [one for one in self._option_string_actions if one.startswith("--")]
+        return f"there is no flag {word}{_meant(word, flags)}"
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    known = list(known)
+    begun = [one for one in known if one.startswith(word)]
+    near = begun if len(begun) == 1 else difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="kubernetes-daemonset",
         description="Validates, renders and deploys node agents declared as KubernetesDaemonSet manifests.",
         epilog=_EPILOG,
@@ -86,9 +124,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="say which version this is")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
+    parser.verbs = verbs.choices
     manifests, cluster = _manifest_options(), _cluster_options()
 
-    def verb(name: str, module: str, about: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    def verb(name: str, module: str, about: str, *parents: _Parser) -> argparse.ArgumentParser:
         added = verbs.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.", parents=parents)
         added.set_defaults(module=module)
         return added
@@ -104,7 +143,9 @@ def _parser() -> argparse.ArgumentParser:
         help="Kubernetes objects, for kubectl, GitOps and kustomize (default); the manifest itself, every dialect"
         " brought to one; a Terraform module; a Pulumi project",
     )
-    render.add_argument("-o", "--output", choices=("yaml", "json", "table"), default="yaml", help="of --to yaml")
+    render.add_argument(
+        "-o", "--output", choices=("yaml", "json", "table"), help="how --to yaml prints the objects; default: yaml"
+    )
     render.add_argument(
         "--into", metavar="FOLDER", type=Path, help="where --to terraform and --to pulumi write their files"
     )
@@ -123,7 +164,7 @@ def _parser() -> argparse.ArgumentParser:
     _timeout(apply, "how long to wait for the rollout")
 
     delete = verb("delete", "online", "delete what manifests made; the namespace stays", manifests, cluster)
-    delete.add_argument("--dry-run", action="store_true", help="say what would be deleted")
+    delete.add_argument("--dry-run", action="store_true", help="say what would be deleted, and what left")
     delete.add_argument("--delete-namespace", action="store_true", help="delete the namespace, and all that is in it")
     _timeout(delete, "how long to wait for the pods to end")
 
@@ -151,8 +192,8 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _manifest_options() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(add_help=False)
+def _manifest_options() -> _Parser:
+    options = _Parser(add_help=False)
     options.add_argument(
         "-f",
         "--file",
@@ -175,8 +216,8 @@ def _manifest_options() -> argparse.ArgumentParser:
     return options
 
 
-def _cluster_options() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(add_help=False)
+def _cluster_options() -> _Parser:
+    options = _Parser(add_help=False)
     options.add_argument(
         "--kubeconfig", type=Path, metavar="FILE", help="default: a pod's account, KUBECONFIG, ~/.kube/config"
     )
@@ -190,16 +231,16 @@ def _takeovers(parser: argparse.ArgumentParser) -> None:
 
 
 def _timeout(parser: argparse.ArgumentParser, about: str) -> None:
-    parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="SECONDS", help=f"{about}; default: 300")
+    help_text = f"{about}: seconds, or 90s, 5m, 1h30m; default: 5m"
+    parser.add_argument("--timeout", type=_seconds, default=300.0, metavar="TIME", help=help_text)
 
 
 def _seconds(text: str) -> float:
-    """Seconds, or with a unit: 90, 90s, 5m."""
-    number, unit = (text[:-1], text[-1]) if text[-1:] in {"s", "m", "h"} else (text, "s")
-    try:
-        seconds = float(number) * {"s": 1, "m": 60, "h": 3600}[unit]
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= _LONGEST_WAIT:
-        raise argparse.ArgumentTypeError(f'"{text}" is no time; write seconds, or 90s, 5m, 1h')
-    return seconds
+    """Seconds, or with units: 90, 90s, 5m, 1h30m."""
+    with_units = f"{text}s" if re.fullmatch(_NUMBER, text) else text
+    parts = _TIME.fullmatch(with_units) if with_units else None
+    hours, minutes, seconds = (float(part or 0) for part in parts.groups()) if parts else (0.0, 0.0, -1.0)
+    total = hours * 3600 + minutes * 60 + seconds
+    if not 0 <= total <= _LONGEST_WAIT:
+        raise argparse.ArgumentTypeError(f'"{text}" is no time; write seconds, or 90s, 5m, 1h30m')
+    return total

@@ -16,6 +16,8 @@ from kubernetes_daemonset.mistakes import ManifestError
 from kubernetes_daemonset.resources import render
 
 _STACK_INPUT: Final = "stack-input.yaml"
+# What is written into a folder, and the files by which a folder is known to be for it.
+_WRITTEN: Final = {"terraform": ("*.tf", "*.tf.json"), "pulumi": ("Pulumi.yaml", "Pulumi.yml")}
 # Files that hold secrets, if there are any.
 _FOR_ITS_OWNER: Final = {_STACK_INPUT, terraform.SECRETS_FILE}
 
@@ -30,8 +32,9 @@ def run(verb: str, arguments: argparse.Namespace) -> int:
 
 
 def _render(arguments: argparse.Namespace) -> int:
+    _refuse_flags_that_do_not_fit(arguments)
     loaded = verbs.valid(arguments)
-    if arguments.to in {"terraform", "pulumi"}:
+    if arguments.to in _WRITTEN:
         return _write(arguments, loaded)
     if arguments.to == "manifest":
         print("---\n".join(manifest_yaml(one.manifest) for one in loaded), end="")
@@ -47,22 +50,57 @@ def _render(arguments: argparse.Namespace) -> int:
     return exits.OK
 
 
+def _refuse_flags_that_do_not_fit(arguments: argparse.Namespace) -> None:
+    to, output = arguments.to, arguments.output
+    if to in _WRITTEN and arguments.into is None:
+        raise verbs.Ended(f"--to {to} writes files; say where with --into FOLDER", exits.BAD_INPUT)
+    if to not in _WRITTEN and arguments.into is not None:
+        text = f"--into goes with --to terraform and --to pulumi; --to {to} prints, so write > FILE instead"
+        raise verbs.Ended(text, exits.BAD_INPUT)
+    if output is not None and to != "yaml" and (to, output) != ("manifest", "yaml"):
+        does = "writes files of its own" if to in _WRITTEN else "prints YAML"
+        raise verbs.Ended(f"-o {output} goes with --to yaml; --to {to} {does}", exits.BAD_INPUT)
+
+
 def _write(arguments: argparse.Namespace, loaded: list[Loaded]) -> int:
     """A module or project is several files, so they go into a folder: namespace/name below it if there are several."""
-    if arguments.into is None:
-        raise verbs.Ended(f"--to {arguments.to} writes files; say where with --into FOLDER", exits.BAD_INPUT)
     files: dict[Path, str] = {}
     for one in loaded:
         below = () if len(loaded) == 1 else (names.namespace(one.manifest), one.manifest.metadata.name)
         made = terraform.module(one.input) if arguments.to == "terraform" else _pulumi_files(one)
         files |= {arguments.into.joinpath(*below, name): content for name, content in made.items()}
+    folders = sorted({path.parent for path in files})
+    for folder in folders:
+        _refuse_the_other_kind(folder, arguments.to)
+    stale = [path for folder in folders for path in _written_earlier(folder) if path not in files]
     for path, content in files.items():
         try:
             _put(path, content)
         except OSError as why:
             raise verbs.Ended(f"{path}: cannot be written: {why.strerror}", exits.BAD_INPUT) from why
         verbs.say(f"wrote {path}")
+    for path in stale:
+        try:
+            path.unlink()
+        except OSError as why:
+            raise verbs.Ended(f"{path}: cannot be removed: {why.strerror}", exits.BAD_INPUT) from why
+        verbs.say(f"removed {path}, which the manifest no longer asks for")
     return exits.OK
+
+
+def _refuse_the_other_kind(folder: Path, to: str) -> None:
+    for kind, patterns in _WRITTEN.items():
+        if kind != to and any(True for pattern in patterns for _ in folder.glob(pattern)):
+            raise verbs.Ended(f"{folder}: holds files for {kind.title()}; choose another folder", exits.BAD_INPUT)
+
+
+def _written_earlier(folder: Path) -> list[Path]:
+    """The objects' files of a module of ours: it names each of them itself. A Pulumi project has no such files."""
+    try:
+        main = (folder / terraform.MAIN_FILE).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return []
+    return [path for name in terraform.files_named_in(main) if (path := folder / name).is_file()]
 
 
 def _put(path: Path, content: str) -> None:

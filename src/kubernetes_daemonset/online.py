@@ -13,6 +13,7 @@ from kubernetes_daemonset.changes import Change, Plan, Ref
 from kubernetes_daemonset.dump import plain, to_yaml
 from kubernetes_daemonset.manifest import Loaded
 from kubernetes_daemonset.mistakes import ManifestError
+from kubernetes_daemonset.objects import Json
 from kubernetes_daemonset.outputs import outputs
 from kubernetes_daemonset.resources import render
 
@@ -43,7 +44,7 @@ def run(verb: str, arguments: argparse.Namespace) -> int:
 
 def _diff(arguments: argparse.Namespace) -> int:
     with _connected(arguments, verbs.valid(arguments)) as pairs:
-        changes = _tried_out(_plans(pairs, arguments))
+        changes = _tried_out(_plans(pairs, arguments, despite_conflicts=True))
     if arguments.output == "table":
         print(show.changes(changes))
     else:
@@ -83,6 +84,10 @@ def _tried_out(plans: list[Plan]) -> list[Change]:
     for planned in plans:
         for warning in planned.warnings:
             verbs.say(warning)
+    if conflicts := [one for planned in plans for one in planned.conflicts]:
+        for one in conflicts:
+            verbs.say(one)
+        verbs.say("apply refuses to change these fields; --force-conflicts takes them over")
     return [change for planned in plans for change in planned.changes]
 
 
@@ -117,29 +122,56 @@ def _wait(pairs: Pairs, seconds: float) -> None:
 
 
 def _delete(arguments: argparse.Namespace) -> int:
+    """Namespaces last and each once, since manifests may share one; but whose they are is asked first."""
     with _connected(arguments, verbs.valid(arguments)) as pairs:
+        namespaces = _namespaces_to_delete(pairs) if arguments.delete_namespace else []
+        left = _namespaces_left(pairs, delete=arguments.delete_namespace)
+        if arguments.dry_run:
+            _tell_deletion(pairs, namespaces, left)
+            return exits.OK
         for one, cluster in pairs:
-            objects = render(one.input)
-            if arguments.dry_run:
-                found, warnings = direct.existing(cluster, one.manifest, objects)
-                for warning in warnings:
-                    verbs.say(warning)
-                for live in found:
-                    print(f"would delete {Ref.of(live)}")
-                continue
-            direct.remove(cluster, one.manifest, objects, seconds=arguments.timeout, tell=verbs.say)
-            _namespace_after(one, cluster, arguments)
+            direct.remove(cluster, one.manifest, render(one.input), seconds=arguments.timeout, tell=verbs.say)
+        for cluster, live in namespaces:
+            direct.remove_namespace(cluster, live, verbs.say)
+        for text in left:
+            verbs.say(f"left {text}")
     return exits.OK
 
 
-def _namespace_after(one: Loaded, cluster: Cluster, arguments: argparse.Namespace) -> None:
-    namespace = names.namespace(one.manifest)
-    if not one.manifest.spec.create_namespace:
-        return
-    if arguments.delete_namespace:
-        direct.remove_namespace(cluster, namespace, verbs.say)
-    else:
-        verbs.say(f"left Namespace {namespace}, which may hold more; --delete-namespace deletes it and all in it")
+def _tell_deletion(pairs: Pairs, namespaces: list[tuple[Cluster, Json]], left: list[str]) -> None:
+    staying: list[str] = []
+    for one, cluster in pairs:
+        made = direct.existing(cluster, one.manifest, render(one.input))
+        for warning in made.unseen:
+            verbs.say(warning)
+        for live in made.ours:
+            print(f"would delete {Ref.of(live)}")
+        staying += made.left
+    for _, live in namespaces:
+        print(f"would delete {Ref.of(live)} and what is in it")
+    for text in (*staying, *left):
+        print(f"would leave {text}")
+
+
+def _namespaces_to_delete(pairs: Pairs) -> list[tuple[Cluster, Json]]:
+    """Those that are there, of manifests that make them. Raises ClusterError if one was made by someone else."""
+    makers = {
+        (id(cluster), names.namespace(one.manifest)): cluster
+        for one, cluster in pairs
+        if one.manifest.spec.create_namespace
+    }
+    found = [(cluster, direct.our_namespace(cluster, namespace)) for (_, namespace), cluster in makers.items()]
+    return [(cluster, live) for cluster, live in found if live is not None]
+
+
+def _namespaces_left(pairs: Pairs, *, delete: bool) -> list[str]:
+    """Each, and why: one that no manifest makes needs no word unless it was to be deleted."""
+    used = dict.fromkeys(names.namespace(one.manifest) for one, _ in pairs)
+    made = {names.namespace(one.manifest) for one, _ in pairs if one.manifest.spec.create_namespace}
+    if delete:
+        return [f"Namespace {name}, which the manifest does not make" for name in used if name not in made]
+    why = "which may hold more; --delete-namespace deletes it and all in it"
+    return [f"Namespace {name}, {why}" for name in used if name in made]
 
 
 def _outputs(arguments: argparse.Namespace) -> int:
@@ -160,7 +192,7 @@ def _outputs(arguments: argparse.Namespace) -> int:
     return exits.OK
 
 
-def _plans(pairs: Pairs, arguments: argparse.Namespace) -> list[Plan]:
+def _plans(pairs: Pairs, arguments: argparse.Namespace, *, despite_conflicts: bool = False) -> list[Plan]:
     """Of all manifests of a cluster together: one may make the namespace that another one needs."""
     found: dict[int, Plan] = {}
     for cluster in {id(cluster): cluster for _, cluster in pairs}.values():
@@ -169,7 +201,7 @@ def _plans(pairs: Pairs, arguments: argparse.Namespace) -> list[Plan]:
             direct.Wish(one.manifest, render(one.input), arguments.force_conflicts, arguments.adopt)
             for one in mine.values()
         ]
-        found |= dict(zip(mine, direct.plans(cluster, wishes), strict=True))
+        found |= dict(zip(mine, direct.plans(cluster, wishes, despite_conflicts=despite_conflicts), strict=True))
     return [found[at] for at in range(len(pairs))]
 
 

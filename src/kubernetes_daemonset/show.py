@@ -24,7 +24,7 @@ BOLD: Final = "1"
 _VERB_COLOUR: Final = {"create": GREEN, "change": YELLOW, "delete": RED, "unchanged": ""}
 _SEVERITY_COLOUR: Final = {Severity.ERROR: RED, Severity.WARNING: YELLOW}
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_BAR: Final = 24  # characters
+_BAR: Final = 16  # characters
 
 
 def painted(text: str, colour: str, to: TextIO | None = None) -> str:
@@ -53,8 +53,8 @@ def mistakes_as_json(found: Iterable[Mistake]) -> list[Json]:
         {
             "severity": one.severity.value,
             "file": one.place.source,
-            "line": one.place.line,
-            "column": one.place.column,
+            "line": one.place.line or None,  # what the command line says has none
+            "column": one.place.column or None,
             "path": one.path,
             "message": one.text,
         }
@@ -82,6 +82,14 @@ def as_json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
+def shortened(text: str, width: int) -> str:
+    """At most so wide, and if it is cut, then after a word."""
+    if len(text) <= width:
+        return text
+    words, space, _ = text[: width - 1].rpartition(" ")
+    return f"{words} …" if space else f"{text[: width - 1]}…"
+
+
 class Progress:
     """A rollout on one line that is written over, or a line for each change where that cannot be."""
 
@@ -98,7 +106,7 @@ class Progress:
             seconds = int(time.monotonic() - self._began)
             bar = f"[{'#' * filled}{'-' * (_BAR - filled)}] {seconds // 60}:{seconds % 60:02}"
             width = os.get_terminal_size(sys.stderr.fileno()).columns
-            sys.stderr.write(f"\r\033[2K{f'{bar} {said}'[: width - 1]}")
+            sys.stderr.write(f"\r\033[2K{shortened(f'{bar} {said}', width - 1)}")
         elif said != self._last:
             sys.stderr.write(f"{said}\n")
         sys.stderr.flush()

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,11 +16,16 @@ from kubernetes_daemonset.resources import named
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
-def read(paths: Sequence[str], assignments: Sequence[str] = (), docker_config: Path | None = None) -> list[Loaded]:
-    """Every manifest, with what the command line says about it.
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Every manifest, with what the command line says about it; what is wrong; and which files are not there."""
 
-    Raises one ManifestError with the mistakes of all files, or one UnreadableError with all files that are not there.
-    """
+    loaded: list[Loaded]
+    mistakes: list[Mistake]
+    unreadable: list[Mistake]
+
+
+def read(paths: Sequence[str], assignments: Sequence[str] = (), docker_config: Path | None = None) -> Read:
     mistakes: list[Mistake] = []
     unreadable: list[Mistake] = []
     found: list[Loaded] = []
@@ -28,17 +33,19 @@ def read(paths: Sequence[str], assignments: Sequence[str] = (), docker_config: P
     for content, source, in_folder in _texts(paths, unreadable):
         try:
             found += [
-                _with_login(override(one, assignments), login) for one in load(content, source, skip_others=in_folder)
+                _with_login(override(one, assignments), login, docker_config)
+                for one in load(content, source, skip_others=in_folder)
             ]
         except ManifestError as why:
-            mistakes += why.mistakes
-    if unreadable:
-        raise UnreadableError([*unreadable, *mistakes])
-    if not found and not mistakes:
+            mistakes += map(_without_line_if_set, why.mistakes)
+    if not found and not mistakes and not unreadable:
         mistakes.append(Mistake("", f"no manifest of kind {KIND} in it", Place(", ".join(paths))))
-    if mistakes:
-        raise ManifestError(list(dict.fromkeys(mistakes)))
-    return found
+    return Read(found, list(dict.fromkeys(mistakes)), unreadable)
+
+
+def _without_line_if_set(one: Mistake) -> Mistake:
+    """A value of the command line is in no line of any file."""
+    return replace(one, place=Place(one.place.source)) if one.place.source.startswith("--set ") else one
 
 
 def collisions(loaded: Sequence[Loaded]) -> list[Mistake]:
@@ -83,10 +90,11 @@ def _login(docker_config: Path | None, unreadable: list[Mistake]) -> str:
         return ""
 
 
-def _with_login(loaded: Loaded, login: str) -> Loaded:
+def _with_login(loaded: Loaded, login: str, docker_config: Path | None) -> Loaded:
     if not login:
         return loaded
     given = type(loaded.input)()
     given.CopyFrom(loaded.input)
     given.docker_config_json = login
-    return replace(loaded, input=given)
+    places = {**loaded.places, "docker_config_json": Place(str(docker_config))}
+    return replace(loaded, input=given, places=places)

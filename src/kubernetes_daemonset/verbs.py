@@ -5,7 +5,7 @@ import sys
 
 from kubernetes_daemonset import exits, show, sources
 from kubernetes_daemonset.manifest import Loaded
-from kubernetes_daemonset.mistakes import ManifestError, Mistake
+from kubernetes_daemonset.mistakes import ManifestError, Mistake, UnreadableError
 from kubernetes_daemonset.validate import errors, validate
 
 
@@ -18,12 +18,18 @@ class Ended(Exception):  # noqa: N818  it says what happened
 
 
 def read(arguments: argparse.Namespace) -> list[Loaded]:
-    return sources.read(arguments.file, arguments.set, arguments.docker_config)
+    """Raises one ManifestError with the mistakes of all files; an UnreadableError, if one of them is not there."""
+    found = sources.read(arguments.file, arguments.set, arguments.docker_config)
+    if found.unreadable:
+        raise UnreadableError([*found.unreadable, *found.mistakes, *errors(findings(found.loaded))])
+    if found.mistakes:
+        raise ManifestError(found.mistakes)
+    return found.loaded
 
 
 def findings(loaded: list[Loaded]) -> list[Mistake]:
-    """Of all manifests, and of what they would both make."""
-    found = [one for manifest in loaded for one in validate(manifest)]
+    """Of all manifests, and of what they would both make. What the command line gives to all of them is said once."""
+    found = list(dict.fromkeys(one for manifest in loaded for one in validate(manifest)))
     return found if errors(found) else found + sources.collisions(loaded)
 
 

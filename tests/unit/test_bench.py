@@ -460,7 +460,7 @@ def test_a_saved_result_says_on_what_it_was_measured(
 
 def test_a_folder_of_manifests_holds_so_many_agents_that_do_not_meet(tmp_path: Path) -> None:
     component.write(tmp_path, 3)
-    loaded = sources.read([str(tmp_path)])
+    loaded = sources.read([str(tmp_path)]).loaded
     assert len({one.manifest.metadata.name for one in loaded}) == 3
     assert not sources.collisions(loaded)
 

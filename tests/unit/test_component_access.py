@@ -139,7 +139,7 @@ def test_of_several_kubeconfigs_the_broken_one_is_named(
 @pytest.mark.parametrize("value", ["/nowhere/a:/nowhere/b", ":"])
 def test_where_no_file_is_there_that_is_said(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("KUBECONFIG", value)
-    with pytest.raises(ClusterError, match=f"KUBECONFIG or ~/.kube/config: {value} not found"):
+    with pytest.raises(ClusterError, match=f"^{value}: there is no such file$"):
         connect(None, None)
 
 
@@ -218,3 +218,35 @@ def test_what_a_login_program_says_to_its_user_is_seen(
     script = """echo open https://example.com/device >&2; echo '{"status": {"token": "t"}}'"""
     assert shown(written(tmp_path / "config", a_config(server.url, a_program(script)))) == "Bearer t"
     assert capfd.readouterr().err == "open https://example.com/device\n"
+
+
+def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError) as why:
+        connect(tmp_path / "nope", None)
+    assert str(why.value) == f"{tmp_path}/nope: there is no such file"
+
+
+def test_a_context_that_is_not_there_is_told_with_the_file_and_those_that_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path / "config", a_config())
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    with pytest.raises(ClusterError) as why:
+        connect(None, "nope")
+    assert str(why.value) == f'{file}: there is no context "nope"; it has here'
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"contexts": [{"name": [], "context": {}}]}, "this is no kubeconfig: "),
+        ({"contexts": [{"name": "a", "context": {"bogus": 1}}]}, "this is no kubeconfig: "),
+        (a_config() | {"current-context": "gone"}, 'there is no context "gone"; it has here'),
+    ],
+)
+def test_what_is_wrong_with_a_kubeconfig_is_told_with_its_name_once(tmp_path: Path, content: Json, said: str) -> None:
+    file = written(tmp_path / "config", content)
+    with pytest.raises(ClusterError) as why:
+        connect(file, None)
+    assert str(why.value).startswith(f"{file}: {said}")
+    assert str(why.value).count(str(file)) == 1

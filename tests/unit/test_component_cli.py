@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubernetes_daemonset import offline
+from kubernetes_daemonset import cli, offline
 from kubernetes_daemonset.explain import NoSuchField, explain
 from kubernetes_daemonset.manifest import load
 from kubernetes_daemonset.validate import validate
@@ -236,4 +236,96 @@ def test_a_reader_that_stops_early_gets_no_traceback() -> None:
 def test_a_timeout_that_is_none_is_named(text: str) -> None:
     said = run("apply", "-f", "x", f"--timeout={text}")
     assert said.returncode == 2
-    assert f'"{text}" is no time; write seconds, or 90s, 5m, 1h' in said.stderr
+    assert f'"{text}" is no time; write seconds, or 90s, 5m, 1h30m' in said.stderr
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("5m", 300), ("1h30m", 5400)])
+def test_a_timeout_is_seconds_or_has_units(text: str, seconds: float) -> None:
+    assert cli._seconds(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("delete", "-f", "x", "--delete"), "there is no flag --delete; did you mean --delete-namespace?"),
+        (("render", "-f", "x", "--int=y"), "there is no flag --int; did you mean --into?"),
+        (("apply", "-f", "x", "--frobnicate"), "there is no flag --frobnicate"),
+        (("apply", "-f", "x", "y"), 'there is no place for "y"; manifests are given by -f'),
+        (("init", "fluentd", "y"), 'there is no place for "y"'),
+        (("aply", "-f", "x"), 'there is no verb "aply"; did you mean apply?'),
+        (("--verson",), "there is no flag --verson; did you mean --version?"),
+    ],
+)
+def test_what_is_no_flag_is_refused_with_the_nearest_that_is(words: tuple[str, ...], said: str) -> None:
+    done = run(*words)
+    assert done.returncode == 2
+    assert done.stderr.rstrip().endswith(said)
+    of = "" if words[0] in {"aply", "--verson"} else f" {words[0]}"
+    assert done.stderr.startswith(f"usage: kubernetes-daemonset{of} ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--into", "x"), "--into goes with --to terraform and --to pulumi; --to yaml prints"),
+        (("--to", "manifest", "--into", "x"), "--into goes with --to terraform and --to pulumi; --to manifest prints"),
+        (("--to", "manifest", "-o", "json"), "-o json goes with --to yaml; --to manifest prints YAML"),
+        (("--to", "terraform", "-o", "json", "--into", "x"), "-o json goes with --to yaml; --to terraform writes"),
+    ],
+)
+def test_flags_of_render_that_do_not_fit_are_refused(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(GOOD)
+    done = run("render", "-f", file, *(tmp_path / "x" if flag == "x" else flag for flag in flags))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_a_file_that_is_not_there_hides_nothing_of_the_others(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD.replace("namespace: monitoring", "namespace: Bad_One"))
+    for verb in ("validate", "render"):
+        said = run(verb, "-f", tmp_path / "a.yaml", "-f", "gone.yaml")
+        assert said.returncode == 2
+        assert "gone.yaml: error: cannot be read" in said.stderr
+        assert f"{tmp_path}/a.yaml:7:3: error: spec.namespace" in said.stderr
+
+
+def test_a_wrong_login_is_reported_at_its_own_file(tmp_path: Path) -> None:
+    login = tmp_path / "config.json"
+    login.write_text("{}")
+    two = GOOD + "---\n" + GOOD.replace("name: node-exporter", "name: another", 1)
+    said = run("validate", "-f", "-", "--docker-config", login, stdin=two)
+    assert said.stdout.count("is no Docker config.json") == 1
+    assert said.stdout.splitlines()[0].startswith(f"{login}: error: docker_config_json: is no Docker config.json")
+
+
+@pytest.mark.parametrize("assignment", ["spec.host_network=maybe", "spec.hostt=1", "spec.namespace=Bad_One"])
+def test_what_the_command_line_sets_has_no_line(assignment: str) -> None:
+    said = run("validate", "-f", "-", "-o", "json", "--set", assignment, stdin=GOOD)
+    (finding,) = json.loads(said.stdout)
+    assert finding["file"] == f"--set {assignment.partition('=')[0]}"
+    assert (finding["line"], finding["column"]) == (None, None)
+
+
+def test_what_a_module_no_longer_has_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    into, file = tmp_path / "module", tmp_path / "a.yaml"
+    file.write_text(GOOD + "  config_maps: {gone: '1', kept: '1'}\n")
+    run("render", "-f", file, "--to", "terraform", "--into", into)
+    (into / "config_map_theirs.yaml").write_text("not ours")
+    file.write_text(GOOD + "  config_maps: {kept: '1'}\n")
+    said = run("render", "-f", file, "--to", "terraform", "--into", into)
+    assert said.returncode == 0
+    assert f"removed {into}/config_map_gone.yaml" in said.stderr
+    assert not (into / "config_map_gone.yaml").exists()
+    assert (into / "config_map_kept.yaml").exists()
+    assert (into / "config_map_theirs.yaml").exists()
+
+
+@pytest.mark.parametrize(("first", "second"), [("terraform", "pulumi"), ("pulumi", "terraform")])
+def test_a_folder_of_the_other_kind_is_refused(tmp_path: Path, first: str, second: str) -> None:
+    run("render", "-f", "-", "--to", first, "--into", tmp_path, stdin=GOOD)
+    before = sorted(tmp_path.iterdir())
+    said = run("render", "-f", "-", "--to", second, "--into", tmp_path, stdin=GOOD)
+    assert said.returncode == 2
+    assert f"{tmp_path}: holds files for {first.title()}; choose another folder" in said.stderr
+    assert sorted(tmp_path.iterdir()) == before

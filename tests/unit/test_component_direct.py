@@ -148,7 +148,7 @@ def test_a_namespace_that_another_tool_made_is_neither_written_nor_deleted() -> 
     namespace["metadata"] |= {"uid": "1", "managedFields": [{"manager": TERRAFORM, "fieldsV1": labels}]}
     there = a_cluster(to("GET", f"/api/v1/namespaces/{NAMESPACE}", httpx2.Response(200, json=namespace)))
     with pytest.raises(ClusterError, match="was not made by kubernetes-daemonset"):
-        direct.remove_namespace(there, NAMESPACE, lambda _: None)
+        direct.our_namespace(there, NAMESPACE)
     written = a_plan(a_cluster(lambda asked: _only_namespace(asked, namespace)))
     assert [one["kind"] for one in written.objects] == ["DaemonSet"]
 
@@ -221,3 +221,28 @@ def test_a_page_that_is_no_answer_of_an_api_server_does_not_mean_that_nothing_is
 def test_before_anything_is_applied_a_server_in_trouble_ends_it() -> None:
     with pytest.raises(Unreachable, match="in trouble"):
         a_plan(a_cluster(lambda _: refusal(503, "Trouble", "in trouble")))
+
+
+def test_a_selector_that_differs_is_told_alone_with_every_command_that_is_needed() -> None:
+    (live,) = rendered({})
+    live["spec"]["selector"] = {
+        "matchLabels": {"app": "daemonset"},
+        "matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}],
+    }
+    cause = {"field": ".spec.selector", "message": 'conflict with "kubectl"'}
+    there = a_cluster(
+        to("GET", DAEMON_SET, httpx2.Response(200, json=live)),
+        to("PATCH", DAEMON_SET, refusal(409, "Conflict", "failed", cause)),
+    )
+    with pytest.raises(direct.Refused) as refused:
+        a_plan(there, create_namespace=False)
+    (reason,) = refused.value.reasons
+    assert "exists with the selector app=daemonset,tier in (a,b), which nobody can change" in reason
+    assert f"kubectl delete daemonset agent --namespace {NAMESPACE} --cascade=orphan" in reason
+    assert f"kubectl delete pods --namespace {NAMESPACE} --selector 'app=daemonset,tier in (a,b)'" in reason
+
+
+def test_a_server_that_speaks_https_alone_is_told_from_others() -> None:
+    page = httpx2.Response(400, text="Client sent an HTTP request to an HTTPS server.\n")
+    with pytest.raises(ClusterError, match="speaks https; write https:// instead of http:// in the kubeconfig"):
+        a_cluster(lambda _: page).get(Ref("Namespace", NAMESPACE))

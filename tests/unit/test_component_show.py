@@ -32,3 +32,9 @@ def test_a_changed_secret_shows_that_it_changed_and_never_what_it_is() -> None:
 
 def test_a_secret_that_stays_is_no_difference() -> None:
     assert show.difference(Change(REF, a_secret("s3cret", "same"), a_secret("s3cret", "same"))) == ""
+
+
+def test_a_line_that_is_too_long_ends_after_a_word() -> None:
+    assert show.shortened("2 of 3 nodes updated, 2 available", 40) == "2 of 3 nodes updated, 2 available"
+    assert show.shortened("2 of 3 nodes updated, 2 available", 30) == "2 of 3 nodes updated, 2 …"
+    assert show.shortened("[####]", 3) == "[#…"

@@ -14,6 +14,7 @@ from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStack
 from kubernetes_daemonset.backends import terraform
 from kubernetes_daemonset.mistakes import ManifestError
 from kubernetes_daemonset.resources import render
+from tests.component import loaded
 from tests.shell import ROOT
 from tests.terraform import LOGINS, PASSWORD, TEXT, TEXTS, a_small_agent, an_agent
 
@@ -174,3 +175,22 @@ def test_the_outputs_are_the_daemon_sets_own() -> None:
         "namespace": "${kubectl_manifest.daemon_set.namespace}",
         "daemonset_name": "${kubectl_manifest.daemon_set.name}",
     }
+
+
+@pytest.mark.parametrize(
+    "main",
+    [
+        "no json",
+        "[]",
+        '{"resource": {"kubectl_manifest": []}}',
+        '{"resource": {"kubectl_manifest": {"a": {"yaml_body": "${file(\\"${path.module}/a.yaml\\")}"}}}}',
+        '{"resource": {"kubectl_manifest": {"a": {"field_manager": "x", "yaml_body": "a"}}}}',
+    ],
+)
+def test_a_main_file_of_someone_else_names_no_file_of_ours(main: str) -> None:
+    assert terraform.files_named_in(main) == []
+
+
+def test_our_main_file_names_the_file_of_each_object_and_not_of_secrets() -> None:
+    made = terraform.module(loaded({"spec.config_maps": {"a.b": ""}, "app.env.secrets": {"KEY": "text"}}).input)
+    assert terraform.files_named_in(made[terraform.MAIN_FILE]) == ["config_map_a_b.yaml", "daemon_set.yaml"]

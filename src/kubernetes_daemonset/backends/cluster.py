@@ -26,6 +26,7 @@ from kubernetes_daemonset.objects import Json
 _TIMEOUT: Final = httpx2.Timeout(30)  # seconds: an API server answers these requests in one, or is in trouble
 _IN_TROUBLE: Final = {429, 500, 502, 503, 504}  # answers that a server may take back by itself
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_HTTPS_ALONE: Final = "HTTP request to an HTTPS server"  # how a server in Go says so
 _PAGE: Final = 500  # objects a list request: what kubectl asks for
 
 # Every kind that the renderer makes: the path of its API, its plural, and whether it lives in a namespace.
@@ -65,12 +66,20 @@ class Forbidden(ClusterError):
     """The caller's rights do not suffice."""
 
 
+class NamespaceEnding(Forbidden):
+    """Nothing can be made in the namespace, which is being deleted."""
+
+
 class Invalid(ClusterError):
     """Fields of the object are wrong, wherever it is put."""
 
 
 class Missing(ClusterError):
-    """The object, or the namespace it should be in, is not there."""
+    """The object, or what it needs, is not there."""
+
+
+class NamespaceMissing(Missing):
+    """The namespace that the object should be in."""
 
 
 def path(ref: Ref) -> str:
@@ -126,9 +135,10 @@ class Cluster:
         self, kind: str, namespace: str, labels: Mapping[str, str], fields: Mapping[str, str] | None = None
     ) -> Sequence[Json]:
         found: list[Json] = []
+        what = f"{KINDS[kind][1]} in {namespace}" if namespace else KINDS[kind][1]
         parameters = {"labelSelector": _joined(labels), "fieldSelector": _joined(fields or {}), "limit": str(_PAGE)}
         while True:
-            page = self._send("GET", collection(kind, namespace), f"{KINDS[kind][1]} in {namespace}", params=parameters)
+            page = self._send("GET", collection(kind, namespace), what, params=parameters)
             found += page["items"]
             if not (token := page["metadata"].get("continue")):
                 return found
@@ -150,9 +160,12 @@ def _joined(wanted: Mapping[str, str]) -> str:
 
 def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
     """By that file and context; without a file as a pod's account, by KUBECONFIG, or by ~/.kube/config."""
-    where = str(kubeconfig) if kubeconfig else "ServiceAccount, KUBECONFIG or ~/.kube/config"
     try:
-        return Cluster(_client(_chosen(load(kubeconfig), context)))
+        config, where = load(kubeconfig)
+    except ConfigError as why:
+        raise ClusterError(str(why)) from why
+    try:
+        return Cluster(_client(_chosen(config, context)))
     except ConfigError as why:
         raise ClusterError(f"{where}: {why}") from why
     except (ssl.SSLError, OSError) as why:
@@ -169,8 +182,9 @@ def _client(config: SingleConfig) -> httpx2.Client:
 
 
 def _chosen(config: KubeConfig, context: str | None) -> SingleConfig:
-    if context and context not in config.contexts:
-        raise ConfigError(f'there is no context "{context}"; it has {", ".join(sorted(config.contexts)) or "none"}')
+    wanted = context or config.current_context
+    if wanted and wanted not in config.contexts:
+        raise ConfigError(f'there is no context "{wanted}"; it has {", ".join(sorted(config.contexts)) or "none"}')
     chosen = config.get(context)
     assert chosen is not None, "without a default, lightkube raises"
     return chosen
@@ -179,15 +193,19 @@ def _chosen(config: KubeConfig, context: str | None) -> SingleConfig:
 def _understood(answer: httpx2.Response, what: str) -> Json:
     body = _object(answer)
     if body is None:
-        text = f"{what}: the API server answered {answer.status_code} with something that is no object"
-        raise (Unreachable if answer.status_code in _IN_TROUBLE else ClusterError)(text)
+        raise _no_answer_of_a_server(answer, what)
     if answer.is_success:
         return body
     text = f"{what}: {body.get('message', answer.status_code)}"
-    causes = body.get("details", {}).get("causes", [])
+    details = body.get("details", {})
+    causes = details.get("causes", [])
     match answer.status_code:
+        case 403 if any(one.get("reason") == "NamespaceTerminating" for one in causes):
+            raise NamespaceEnding(text)
         case 403 if body.get("reason") == "Forbidden":
             raise Forbidden(text)
+        case 404 if details.get("kind") == "namespaces":
+            raise NamespaceMissing(text)
         case 404:
             raise Missing(text)
         case 409:
@@ -198,6 +216,14 @@ def _understood(answer: httpx2.Response, what: str) -> Json:
             raise Unreachable(text)
         case _:
             raise ClusterError(text)
+
+
+def _no_answer_of_a_server(answer: httpx2.Response, what: str) -> ClusterError:
+    if _HTTPS_ALONE in answer.text:
+        address = answer.url.copy_with(path="/", query=None)
+        return ClusterError(f"{address} speaks https; write https:// instead of http:// in the kubeconfig")
+    text = f"{what}: the API server answered {answer.status_code} with something that is no object"
+    return Unreachable(text) if answer.status_code in _IN_TROUBLE else ClusterError(text)
 
 
 def _object(answer: httpx2.Response) -> Json | None:

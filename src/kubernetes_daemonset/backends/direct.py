@@ -11,7 +11,7 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kubernetes_daemonset import names
@@ -24,6 +24,8 @@ from kubernetes_daemonset.backends.cluster import (
     Forbidden,
     Invalid,
     Missing,
+    NamespaceEnding,
+    NamespaceMissing,
     Unreachable,
 )
 from kubernetes_daemonset.backends.ownership import is_of, made_by_us, objections, other_makers
@@ -65,41 +67,82 @@ class Wish:
     adopt: bool = False  # take over objects that someone else made
 
 
-def plans(cluster: Cluster, wishes: Sequence[Wish]) -> list[Plan]:
-    """Tries everything without changing anything. Raises Refused with every reason of all of them."""
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was made for a manifest and can be deleted, in that order; what stays and why; what nobody could see."""
+
+    ours: Sequence[Json]
+    left: Sequence[str] = ()
+    unseen: Sequence[str] = ()
+
+
+def plans(cluster: Cluster, wishes: Sequence[Wish], *, despite_conflicts: bool = False) -> list[Plan]:
+    """Tries everything without changing anything. Raises Refused with every reason of all of them.
+
+    Conflicts are no reason for whoever only wants to look.
+    """
+    wishes = list(_each_namespace_once(wishes))
     namespaces = {Ref.of(body).name for wish in wishes for body in wish.objects if body["kind"] == "Namespace"}
     to_come = {name for name in namespaces if cluster.get(Ref("Namespace", name)) is None}
     reasons: list[str] = []
     found = [_plan(cluster, wish, to_come, reasons) for wish in wishes]
-    if reasons:
-        raise Refused(list(dict.fromkeys(reasons)))
+    conflicts = [] if despite_conflicts else [one for planned in found for one in planned.conflicts]
+    if conflicts:
+        conflicts.append("--force-conflicts takes these fields over")
+    if reasons or conflicts:
+        raise Refused(list(dict.fromkeys([*reasons, *conflicts])))
     return found
+
+
+def _each_namespace_once(wishes: Sequence[Wish]) -> Iterator[Wish]:
+    """Several components may share one, and it carries nothing of any of them."""
+    seen: set[Ref] = set()
+    for wish in wishes:
+        yield replace(wish, objects=[body for body in wish.objects if Ref.of(body) not in seen])
+        seen |= {Ref.of(body) for body in wish.objects if body["kind"] == "Namespace"}
 
 
 def _plan(cluster: Cluster, wish: Wish, to_come: set[str], reasons: list[str]) -> Plan:
     changes: list[Change] = []
     doubts: list[str] = []
+    conflicts: list[str] = []
     for body in wish.objects:
         ref = Ref.of(body)
         try:
             before = cluster.get(ref)
-            if ref.kind == "Namespace" and before is not None and not made_by_us(before):
-                continue  # someone else's: it is there, which is all that was asked for
-            reasons += objections(wish.manifest, body, before, adopt=wish.adopt)
+            if ref.kind == "Namespace" and before is not None:
+                if "deletionTimestamp" in before["metadata"]:
+                    raise NamespaceEnding(str(ref))
+                if not made_by_us(before):
+                    continue  # someone else's: it is there, which is all that was asked for
+            if against := list(objections(wish.manifest, body, before, adopt=wish.adopt)):
+                reasons += against
+                continue  # what the server would say of it only follows
             elsewhere = ref.namespace in to_come
-            after = _tried_elsewhere(cluster, body, doubts) if elsewhere else _tried(cluster, body, wish)
+            after = _tried_elsewhere(cluster, body, doubts) if elsewhere else _tried(cluster, body, wish, conflicts)
             changes.append(Change(ref, before, after))
-        except Conflict as why:
-            reasons += [f"{ref}: {one}" for one in why.fields] or [str(why)]
         except Unreachable:
             raise
         except ClusterError as why:
-            reasons.append(str(why))
-    leftovers, warnings = _leftovers(cluster, wish.manifest, wish.objects)
+            reasons.append(_reason(why, names.namespace(wish.manifest)))
+    leftovers = _leftovers(cluster, wish.manifest, wish.objects)
     to_apply = {change.ref for change in changes}
-    changes += [Change(Ref.of(one), one, None) for one in leftovers]
+    changes += [Change(Ref.of(one), one, None) for one in leftovers.ours]
     objects = tuple(body for body in wish.objects if Ref.of(body) in to_apply)
-    return Plan(objects, tuple(changes), (*doubts, *warnings))
+    warnings = (*doubts, *(f"left {one}" for one in leftovers.left), *leftovers.unseen)
+    return Plan(objects, tuple(changes), warnings, tuple(conflicts))
+
+
+def _reason(why: ClusterError, namespace: str) -> str:
+    """Of a namespace it is the same for all that should be in it, so that it is said once."""
+    ref = Ref("Namespace", namespace)
+    match why:
+        case NamespaceMissing():
+            return f"{ref} is not there; write create_namespace: true, or make it first"
+        case NamespaceEnding():
+            return f"{ref} is being deleted; wait until it is gone, and run this again"
+        case _:
+            return str(why)
 
 
 def make_namespaces(cluster: Cluster, planned: Plan, tell: Tell) -> None:
@@ -159,46 +202,60 @@ def remove(
     cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json], *, seconds: float, tell: Tell
 ) -> None:
     """Deletes everything that we made for the manifest, now or earlier, pods first; the namespace stays."""
-    found, warnings = existing(cluster, manifest, objects)
-    for warning in warnings:
+    made = existing(cluster, manifest, objects)
+    for warning in (*(f"left {one}" for one in made.left), *made.unseen):
         tell(warning)
-    for live in found:
+    for live in made.ours:
         cluster.delete(Ref.of(live), live["metadata"]["uid"], foreground=live["kind"] == "DaemonSet")
         if live["kind"] == "DaemonSet":
             _wait_until_gone(cluster, live, seconds)
         tell(f"deleted {Ref.of(live)}")
 
 
-def existing(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json]) -> tuple[list[Json], list[str]]:
-    """What we made for the manifest, in the order of deletion; and what is left, or could not be looked at."""
+def existing(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json]) -> Made:
+    """What is there of the manifest, and of earlier ones."""
     there = [live for body in objects if body["kind"] != "Namespace" and (live := cluster.get(Ref.of(body)))]
     found = [live for live in reversed(there) if is_of(manifest, live)]
     left = [_left(live, "which was made by") for live in found if not made_by_us(live)]
-    leftovers, warnings = _leftovers(cluster, manifest, objects)
-    return [*(live for live in found if made_by_us(live)), *leftovers], [*left, *warnings]
+    leftovers = _leftovers(cluster, manifest, objects)
+    ours = [*(live for live in found if made_by_us(live)), *leftovers.ours]
+    return Made(ours, [*left, *leftovers.left], leftovers.unseen)
 
 
 def _left(live: Json, why: str) -> str:
-    return f"left {Ref.of(live)}, {why} {', '.join(other_makers(live)) or 'someone else'}"
+    return f"{Ref.of(live)}, {why} {', '.join(other_makers(live)) or 'someone else'}"
 
 
-def remove_namespace(cluster: Cluster, namespace: str, tell: Tell) -> None:
-    """Deletes the namespace, with everything in it, if this tool made it."""
+def our_namespace(cluster: Cluster, namespace: str) -> Json | None:
+    """The namespace, if it is there. Raises ClusterError if someone else made it."""
     ref = Ref("Namespace", namespace)
     live = cluster.get(ref)
-    if live is None:
-        return
-    if not made_by_us(live):
-        raise ClusterError(f"{ref} was not made by {names.MANAGED_BY}; delete it by hand if you mean to")
-    cluster.delete(ref, live["metadata"]["uid"])
-    tell(f"deleted {ref} and what is in it")
+    if live is not None and not made_by_us(live):
+        raise ClusterError(
+            f"{ref} was not made by {names.MANAGED_BY}, so nothing was deleted; leave --delete-namespace out, and"
+            " delete it by hand if you mean to"
+        )
+    return live
 
 
-def _tried(cluster: Cluster, body: Json, wish: Wish) -> Json:
-    """What the server would make of an object."""
+def remove_namespace(cluster: Cluster, live: Json, tell: Tell) -> None:
+    """With everything in it, which takes the cluster a while."""
+    cluster.delete(Ref.of(live), live["metadata"]["uid"])
+    tell(f"{Ref.of(live)} is being deleted, with what is in it")
+
+
+def _tried(cluster: Cluster, body: Json, wish: Wish, conflicts: list[str]) -> Json:
+    """What the server would make of an object; of one with conflicts, if they were taken over."""
     ref = Ref.of(body)
     try:
         return cluster.apply(body, force=wish.force, dry_run=True)
+    except Conflict as why:
+        if not why.fields:
+            raise
+        conflicts += [f"{ref}: {one}" for one in why.fields]
+        return cluster.apply(body, force=True, dry_run=True)
+    except NamespaceMissing:
+        raise
     except Missing:
         # To whoever is not an administrator, a binding's role must exist; in a dry run, one that comes along does not.
         role = Ref(ref.kind.removesuffix("Binding"), ref.name, ref.namespace)
@@ -237,27 +294,35 @@ def _tried_elsewhere(cluster: Cluster, body: Json, doubts: list[str]) -> Json:
     return result
 
 
-def _leftovers(
-    cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json]
-) -> tuple[list[Json], list[str]]:
-    """What we alone made for an earlier manifest and this one does not ask for; and what stays or was not seen."""
+def _leftovers(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json]) -> Made:
+    """What an earlier manifest made and this one does not ask for; ours is what we alone made."""
     wanted = {Ref.of(body) for body in objects}
     used = used_by_pods(objects)  # no longer made by us, perhaps, but needed all the same
     found: list[Json] = []
-    warnings: list[str] = []
+    left: list[str] = []
+    unseen: list[str] = []
     for kind in _PRUNED:
         namespace = names.namespace(manifest) if KINDS[kind][2] else ""
         try:
             listed = cluster.list(kind, namespace, names.owned(manifest))
-        except Forbidden as why:
-            warnings.append(f"cannot look for leftovers of earlier manifests: {why}")
+        except Forbidden:
+            unseen.append(kind)
             continue
         bodies = [{"kind": kind} | live for live in listed]
         unwanted = [live for live in bodies if Ref.of(live) not in wanted and (kind, Ref.of(live).name) not in used]
         mine = [live for live in unwanted if made_by_us(live)]
-        warnings += [_left(live, "which was also made by") for live in mine if other_makers(live)]
+        left += [_left(live, "which was also made by") for live in mine if other_makers(live)]
         found += [live for live in mine if not other_makers(live)]
-    return found, warnings
+    return Made(found, left, [_unseen(unseen)] if unseen else [])
+
+
+def _unseen(kinds: Sequence[str]) -> str:
+    cluster_wide = not any(KINDS[kind][2] for kind in kinds)
+    what = "cluster_rules and this one has none" if cluster_wide else "more of these than this one"
+    return (
+        f"you may not list {', '.join(KINDS[kind][1] for kind in kinds)}: if an earlier manifest had {what}, what it"
+        f" made for them stays; otherwise nothing does"
+    )
 
 
 def _troubles(cluster: Cluster, manifest: KubernetesDaemonSet, live: Json) -> list[str]:

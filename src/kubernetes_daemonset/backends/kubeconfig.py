@@ -19,24 +19,29 @@ _PATHS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def load(kubeconfig: Path | None) -> KubeConfig:
-    """That file; without one a pod's account, or what KUBECONFIG names, or ~/.kube/config."""
+def load(kubeconfig: Path | None) -> tuple[KubeConfig, str]:
+    """That file; without one a pod's account, or what KUBECONFIG names, or ~/.kube/config. And what was read."""
     if kubeconfig:
         return _merged([kubeconfig], str(kubeconfig))
     try:
-        return KubeConfig.from_service_account()
+        return KubeConfig.from_service_account(), "the pod's own account"
     except ConfigError:
         listed = os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
         return _merged([Path(one) for one in listed.split(os.pathsep) if one], listed)
 
 
-def _merged(files: Sequence[Path], named: str) -> KubeConfig:
+def _merged(files: Sequence[Path], named: str) -> tuple[KubeConfig, str]:
     there = [path for file in files if (path := file.expanduser()).is_file()]
     if not there:
-        raise ConfigError(f"{named} not found")
+        raise ConfigError(f"{named}: there is no such file")
     contents = [_read(file) for file in there]
     context = next((one["current-context"] for one in contents if one.get("current-context")), None)
-    return KubeConfig.from_dict({"current-context": context} | {kind: _entries(kind, contents) for kind in _PATHS})
+    read = os.pathsep.join(map(str, there))
+    try:
+        merged = {"current-context": context} | {kind: _entries(kind, contents) for kind in _PATHS}
+        return KubeConfig.from_dict(merged), read
+    except (TypeError, AttributeError, KeyError, ValueError) as why:
+        raise ConfigError(f"{read}: this is no kubeconfig: {why}") from why
 
 
 def _entries(kind: str, contents: Sequence[Json]) -> list[Json]:

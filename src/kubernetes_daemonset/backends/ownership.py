@@ -5,8 +5,9 @@ whom is what the server notes: whoever applies an object of ours owns its label.
 own, and what it made is its to change and to delete.
 """
 
-from collections.abc import Iterator
-from typing import Final
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from kubernetes_daemonset import names
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
@@ -37,10 +38,11 @@ def objections(manifest: KubernetesDaemonSet, body: Json, live: Json | None, *, 
         return
     ref = Ref.of(body)
     if body["kind"] == "DaemonSet" and live["spec"]["selector"] != body["spec"]["selector"]:
+        selector = _as_text(live["spec"]["selector"])
         yield (
-            f"{ref}: exists with the selector {live['spec']['selector'].get('matchLabels')}, which nobody can change;"
-            f" run kubectl delete daemonset {ref.name} --namespace {ref.namespace} --cascade=orphan, apply again,"
-            " then delete the old pods"
+            f"{ref}: exists with the selector {selector}, which nobody can change; run kubectl delete daemonset"
+            f" {ref.name} --namespace {ref.namespace} --cascade=orphan, apply again, then end the old pods by kubectl"
+            f" delete pods --namespace {ref.namespace} --selector {shlex.quote(selector)}"
         )
     elif is_of(manifest, live):
         if not made_by_us(live) and not adopt:
@@ -51,6 +53,18 @@ def objections(manifest: KubernetesDaemonSet, body: Json, live: Json | None, *, 
     elif not adopt:
         managers = sorted({one.get("manager", "?") for one in _managed(live)})
         yield f"{ref}: was made by {_named(managers)}; give ours another name, or take it by --adopt"
+
+
+def _as_text(selector: Mapping[str, Any]) -> str:
+    """As kubectl takes it."""
+    labels = [f"{key}={value}" for key, value in selector.get("matchLabels", {}).items()]
+    return ",".join([*labels, *map(_requirement, selector.get("matchExpressions", []))])
+
+
+def _requirement(one: Mapping[str, Any]) -> str:
+    key, values = str(one["key"]), ",".join(one.get("values", []))
+    forms = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "DoesNotExist": f"!{key}"}
+    return forms.get(one["operator"], key)
 
 
 def _carries_our_label(live: Json) -> bool:

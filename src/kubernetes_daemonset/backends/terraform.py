@@ -26,6 +26,7 @@ from kubernetes_daemonset.resources import render
 
 # Not that of a direct apply: each tool changes and deletes what it made itself, and knows it by this name.
 FIELD_MANAGER: Final = f"{names.MANAGED_BY}-terraform"
+MAIN_FILE: Final = "main.tf.json"
 SECRETS_FILE: Final = "terraform.tfvars.json"  # for its owner's eyes only
 
 _VERSIONS: Final = {
@@ -71,6 +72,7 @@ _SECRETS: Final = {
     "sensitive": True,
 }
 
+_FILE_IN_BODY: Final = re.compile(r'\$\{file\("\$\{path\.module\}/([a-z0-9_-]+\.yaml)"\)\}')
 _MANY: Final = {"ConfigMap", "Secret"}  # of these kinds there may be more than one
 # The provider hands on as YAML what it is given, where these cannot stand: it fails, or swallows U+0085 silently.
 _LOST: Final = re.compile(r"[\x7f-\x9f\ufeff\ufffe\uffff]")
@@ -90,11 +92,21 @@ def module(given: KubernetesDaemonSetStackInput) -> dict[str, str]:
     return {
         "versions.tf.json": _json(_VERSIONS),
         "variables.tf.json": _json({"variable": variables}),
-        "main.tf.json": _json({"resource": {"kubectl_manifest": _resources(objects)}}),
+        MAIN_FILE: _json({"resource": {"kubectl_manifest": _resources(objects)}}),
         "outputs.tf.json": _json({"output": _OUTPUTS}),
         SECRETS_FILE: _json({"secrets": secrets} if secrets else {}),
         **{_file(name): ascii_yaml(one) for name, one in objects.items() if not _is_secret(one)},
     }
+
+
+def files_named_in(main: str) -> list[str]:
+    """The files of objects that a main file of ours reads; of anyone else's, none."""
+    try:
+        resources = json.loads(main)["resource"]["kubectl_manifest"].values()
+        ours = [one["yaml_body"] for one in resources if one["field_manager"] == FIELD_MANAGER]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+    return [found[1] for body in ours if (found := _FILE_IN_BODY.fullmatch(body))]
 
 
 def _resources(objects: Mapping[str, Json]) -> Json:
