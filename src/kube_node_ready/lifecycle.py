@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +37,7 @@ _DRAIN_SECONDS = 10
 
 async def run(config: Config) -> int:
     """Until SIGTERM or SIGINT (0), or until another holds the Lease (1)."""
+    asyncio.get_running_loop().set_exception_handler(told_by_the_loop)
     policy = settings.policy(config)
     metrics = Metrics(policy, settings.known_targets(config))
     health = Health()
@@ -60,6 +61,14 @@ async def run(config: Config) -> int:
             writer = _writer(config, scope, controller, kube, election)
             async with _running(controller.watch(), _beat(health)) as beside:
                 return await _lead(controller, writer, election, beside)
+
+
+def told_by_the_loop(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+    """Errors that nobody waits for, such as those of a connection that was closed with bytes on their way.
+
+    Whoever does wait for it hears of it there. Left to itself, the loop would print a traceback.
+    """
+    log("The event loop met an error", level="warn", what=context["message"], error=repr(context.get("exception")))
 
 
 class Election:
