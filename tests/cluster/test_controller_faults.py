@@ -138,7 +138,8 @@ def test_a_worker_that_lost_its_labels_is_made_again(site: Site, tmp_path: Path)
     with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
         site.until("a worker", site.workers)
         (first,) = site.workers()
-        nodes.decide(lab.PASSES)
+        # Slowly, so that the first one is still there when it loses its labels.
+        nodes.decide(lab.passes(seconds=5))
         unlabel(site, first.name)
         site.until("released, and not only at the next resync", lambda: site.released(name), 20)
         site.until("nothing is left", lambda: not site.workers())
