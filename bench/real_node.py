@@ -10,7 +10,7 @@ import gzip
 import json
 import tarfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -165,9 +165,16 @@ class Meter:
         """With the files it has read, as far as the kernel keeps them for it."""
         return self._peaks[container] / 2**20 if container in self._peaks else None
 
-    def _folders(self) -> Iterator[Path]:
-        for hierarchy in self.hierarchies:
-            yield from (hierarchy / self.cgroup).glob(f"kubepods*/**/*pod{self.uid}")
+    def _folders(self) -> list[Path]:
+        try:
+            return [
+                folder
+                for hierarchy in self.hierarchies
+                for folder in (hierarchy / self.cgroup).glob(f"kubepods*/**/*pod{self.uid}")
+            ]
+        except OSError:
+            # A control group went while they were being listed.
+            return []
 
 
 def _containers(folder: Path) -> list[Path]:

@@ -5,6 +5,7 @@ but ends when it says nothing for too long. Why these requests are our own: docs
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from enum import Enum
@@ -152,14 +153,14 @@ class Kube:
 
     async def _answer(self, request: _Request) -> Exchange:
         """An answer that says yes, its body still unread."""
-        started, status = _now(), 0
+        started, status = time.monotonic(), 0
         try:
             answer = await self._send_again_if_refused(request)
             status = answer.status
             if status >= HTTPStatus.MULTIPLE_CHOICES:
                 raise await _no(answer, request)
         finally:
-            self._observe(Call(request.verb, resource(request.path), status, _now() - started))
+            self._observe(Call(request.verb, resource(request.path), status, time.monotonic() - started))
         return answer
 
     async def _send_again_if_refused(self, request: _Request) -> Exchange:
@@ -230,7 +231,3 @@ def _as_unreachable(request: _Request, *, heard_before: bool = False) -> Iterato
         raise Unreachable(0, "Unreachable", "no answer in time", str(request)) from why
     except OSError as why:
         raise Unreachable(0, "Unreachable", str(why) or type(why).__name__, str(request)) from why
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

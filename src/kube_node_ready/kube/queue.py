@@ -53,10 +53,16 @@ class Queue:
         now = self._loop.time()
         return sum(due <= now for due in list(self._due.values()))
 
+    @property
+    def _clock(self) -> asyncio.AbstractEventLoop:
+        """Asked for once: in Python 3.11, each time is a system call."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
+
     def add(self, key: str, after: float = 0) -> None:
         """Hand out this key in `after` seconds; if it waits already, at the earlier of both times."""
-        self._loop = asyncio.get_running_loop()
-        due = self._loop.time() + max(0.0, after)
+        due = self._clock.time() + max(0.0, after)
         if due >= self._due.get(key, float("inf")):
             return
         self._due[key] = due
@@ -83,7 +89,7 @@ class Queue:
     async def get(self) -> str:
         """The key that has been due longest, as soon as there is one. It is in work until `done`."""
         while (key := self._take()) is None:
-            turn = asyncio.get_running_loop().create_future()
+            turn = self._clock.create_future()
             self._idle.append(turn)
             self._arm()
             try:
@@ -114,7 +120,7 @@ class Queue:
         return self._due.get(key) == due and key not in self._in_work
 
     def _take(self) -> str | None:
-        now = _now()
+        now = self._clock.time()
         while self._heap and self._heap[0][0] <= now:
             entry = heapq.heappop(self._heap)
             if self._waits(entry):
@@ -134,10 +140,10 @@ class Queue:
         if not self._idle or not self._heap:
             return
         due = self._heap[0][0]
-        if due <= _now():
+        if due <= self._clock.time():
             self._wake()
         else:
-            self._timer = asyncio.get_running_loop().call_at(due, self._wake)
+            self._timer = self._clock.call_at(due, self._wake)
 
     def _wake(self) -> None:
         while self._idle:
@@ -145,7 +151,3 @@ class Queue:
             if not turn.done():
                 turn.set_result(None)
                 return
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
