@@ -6,6 +6,7 @@ bench/results/, the older ones are deleted, and docs/performance.md with its plo
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -61,7 +62,10 @@ def main() -> None:
         print(f"{told(sum(step.seconds for step in steps)):>10}  in all")
         return
     warn_if_busy()
-    failed = run(steps)
+    try:
+        failed = run(steps)
+    except KeyboardInterrupt:
+        parser.exit(128 + signal.SIGINT, "interrupted; what was measured until now is kept under bench/results/\n")
     page.write()
     say(f"{page.PAGE} and its plots are written")
     if failed:

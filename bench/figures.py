@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -33,7 +33,7 @@ def of_load(result: Result) -> Figures:
         "released": f"{released(result)} of {result.expected}",
         "seconds_until_all_released": last[Moment.RELEASED] if released(result) == result.expected else None,
         "seconds_until_all_created": last[Moment.POSTED],
-        "seconds": asdict(journal.timings(moments)),
+        "seconds": {"latency": _spread(journal.between(moments, Moment.POSTED, Moment.RELEASED))},
         "pods_seen": len(result.pods),
         "generator_lost_races": result.lost_races,
         "generator_retries": result.retries,
@@ -106,6 +106,11 @@ def of_leftovers(left: Sequence[str], pods: Sequence[str], owners: dict[str, str
         "pods_left_of_nodes_gone": sum(owners.get(pod) in gone for pod in pods),
         "nodes_gone_and_remembered": len(gone & remembered),
     }
+
+
+def _spread(seconds: Mapping[str, float]) -> Figures | None:
+    found = measure.spread(list(seconds.values()))
+    return asdict(found) if found else None
 
 
 def _attempts(result: Result) -> Figures:

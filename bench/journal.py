@@ -1,18 +1,11 @@
-"""When each node reached which moment, as one observer's watches saw it: pure.
-
-A node's latency is split by who is waited for. From a pod's appearance until it has succeeded that is the control plane
-(with the simulated kubelet); before and after, it is the controller, or the floor in its place.
-"""
+"""When each node reached which moment, as one observer's watches saw it: pure."""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec import Struct, field
-
-from bench import measure
 
 GATE_KEY, GATE_VALUE, GATE_EFFECT = "node-ready/unverified", "true", "NoSchedule"
 VERIFIED = "node-ready/verified"
@@ -150,35 +143,6 @@ class Journal:
             self.note(Moment.POD_FAILED, name, now)
 
 
-@dataclass(frozen=True)
-class Timings:
-    """Spreads over all nodes, in seconds."""
-
-    latency: measure.Spread | None
-    """From the answer to the node's creation until it was seen released."""
-    until_pod: measure.Spread | None
-    """Gated, and nobody has created a pod."""
-    control_plane: measure.Spread | None
-    """From the pod's appearance to its success."""
-    until_release: measure.Spread | None
-    """The pod has succeeded, and the gate still stands."""
-    waiting_on_controller: measure.Spread | None
-    """Both of those, added up node by node."""
-
-
-def timings(moments: Moments) -> Timings:
-    until_pod = between(moments, Moment.GATED, Moment.POD_CREATED)
-    until_release = between(moments, Moment.POD_SUCCEEDED, Moment.RELEASED)
-    both = [until_pod[name] + until_release[name] for name in until_pod if name in until_release]
-    return Timings(
-        latency=_spread(between(moments, Moment.POSTED, Moment.RELEASED)),
-        until_pod=_spread(until_pod),
-        control_plane=_spread(between(moments, Moment.POD_CREATED, Moment.POD_SUCCEEDED)),
-        until_release=_spread(until_release),
-        waiting_on_controller=measure.spread(both),
-    )
-
-
 def between(moments: Moments, first: Moment, then: Moment) -> dict[str, float]:
     """Seconds from one moment to the other, of every node that has reached both.
 
@@ -186,7 +150,3 @@ def between(moments: Moments, first: Moment, then: Moment) -> dict[str, float]:
     """
     begun, ended = moments[first], moments[then]
     return {name: max(ended[name] - begun[name], 0.0) for name in begun if name in ended}
-
-
-def _spread(seconds: Mapping[str, float]) -> measure.Spread | None:
-    return measure.spread(list(seconds.values()))

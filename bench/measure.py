@@ -61,9 +61,10 @@ class Cost:
 
 
 def read(processes: Mapping[str, int]) -> Reading:
-    """The clocks now, of these processes with all their children."""
+    """The clocks now, of these processes, each with all its children that do not count for themselves."""
     machine = _machine()
-    seconds = {name: sum(map(_cpu_seconds, _family(pid))) for name, pid in processes.items()}
+    counted = frozenset(processes.values())
+    seconds = {name: sum(map(_cpu_seconds, _family(pid, counted))) for name, pid in processes.items()}
     return Reading(time.monotonic(), seconds, sum(machine[field] for field in _BUSY), machine["steal"])
 
 
@@ -110,10 +111,12 @@ def _cpu_seconds(pid: int) -> float:
     return cpu_ticks(Path(f"/proc/{pid}/stat").read_text()) / _TICKS_A_SECOND
 
 
-def _family(pid: int) -> Iterator[int]:
+def _family(pid: int, apart: frozenset[int] = frozenset()) -> Iterator[int]:
+    """A process with its children and theirs, but for those that stand apart."""
     yield pid
     for child in _children(pid):
-        yield from _family(child)
+        if child not in apart:
+            yield from _family(child, apart)
 
 
 def _children(pid: int) -> Iterator[int]:

@@ -52,7 +52,7 @@ class _Status(Struct, frozen=True, rename="camel"):
     container_statuses: list[_Container] = []
 
 
-class _Pod(Struct, frozen=True):
+class _Object(Struct, frozen=True):
     metadata: _Meta
     status: _Status = _Status()
 
@@ -81,7 +81,7 @@ def runs(plane: lab.Plane, node: lab.Node, rounds: int) -> list[Run]:
 
 async def _runs(plane: lab.Plane, node: lab.Node, rounds: int) -> list[Run]:
     async with Api(rig.credentials(plane)) as api:
-        found = msgspec.json.decode((await api.ask("GET", f"/api/v1/nodes/{node.name}")).body, type=_Pod)
+        found = msgspec.json.decode((await api.ask("GET", f"/api/v1/nodes/{node.name}")).body, type=_Object)
         ours = Node(node.name, found.metadata.uid)
         cgroup = f"{remains.cgroup_name(plane.run.folder)}/{node.name}"
         # The first one fills caches that every later one finds full.
@@ -93,15 +93,15 @@ async def _run(api: Api, node: Node, number: int, folder: Path, cgroup: str) -> 
     name = pod["metadata"]["name"]
     created = time.time()
     answer = await api.must("POST", _PODS, pod)
-    meter = Meter(cgroup, msgspec.json.decode(answer.body, type=_Pod).metadata.uid)
+    meter = Meter(cgroup, msgspec.json.decode(answer.body, type=_Object).metadata.uid)
     ended = await asyncio.wait_for(_ended(api, name, meter.look), _PATIENCE_SECONDS)
     seen = time.time()
+    if ended.status.phase != "Succeeded":
+        log = (await api.ask("GET", f"{_PODS}/{name}/log")).body.decode()
+        raise lab.LabError(f"the worker pod {name} has failed:\n{log}")
     container = ended.status.container_statuses[0].id.rpartition("/")[2]
     times = msgspec.json.decode((folder / _CONTAINERS / container / "status").read_bytes(), type=_Lifetime)
-    log = (await api.ask("GET", f"{_PODS}/{name}/log")).body.decode() if ended.status.phase != "Succeeded" else ""
     await api.must("DELETE", f"{_PODS}/{name}", {"gracePeriodSeconds": 0})
-    if log:
-        raise lab.LabError(f"the worker pod {name} has failed:\n{log}")
     await asyncio.sleep(_PAUSE_SECONDS)
     finished = times.finished_at / 1e9
     return Run(
@@ -113,12 +113,12 @@ async def _run(api: Api, node: Node, number: int, folder: Path, cgroup: str) -> 
     )
 
 
-async def _ended(api: Api, name: str, look: Callable[[], None]) -> _Pod:
+async def _ended(api: Api, name: str, look: Callable[[], None]) -> _Object:
     """The pod when it has ended; `look` is called all the time until then."""
-    last: dict[str, _Pod] = {}
+    last: dict[str, _Object] = {}
 
     def found(raw: Raw) -> None:
-        pod = msgspec.json.decode(raw, type=_Pod)
+        pod = msgspec.json.decode(raw, type=_Object)
         if pod.metadata.name == name and pod.status.phase in ("Succeeded", "Failed"):
             last[name] = pod
 

@@ -3,6 +3,7 @@
 import datetime as dt
 import importlib.metadata
 import json
+import math
 import os
 import platform
 from collections import Counter
@@ -43,13 +44,15 @@ def call_figures(calls: Calls, agent: str, nodes: int) -> dict[str, Any]:
     }
 
 
-def shares(buckets: Sequence[tuple[float, int]]) -> dict[str, float]:
-    """Bounds that so many of all values keep: what a Prometheus histogram can tell."""
-    total = buckets[-1][1]
-    return {
-        f"p{percent:g}": next(bound for bound, count in buckets if count >= total * percent / 100)
-        for percent in (50, 95, 99, 99.9)
-    }
+def shares(buckets: Sequence[tuple[float, int]]) -> dict[str, float | None]:
+    """Bounds that so many of all values keep: what a Prometheus histogram can tell. None where it can tell nothing."""
+    total = buckets[-1][1] if buckets else 0
+    return {f"p{percent:g}": _bound(buckets, total * percent / 100) for percent in (50, 95, 99, 99.9)}
+
+
+def _bound(buckets: Sequence[tuple[float, int]], wanted: float) -> float | None:
+    found = next((bound for bound, count in buckets if wanted and count >= wanted), math.inf)
+    return found if math.isfinite(found) else None
 
 
 def table(title: str, figures: Mapping[str, Any]) -> str:
@@ -72,7 +75,7 @@ def save(scenario: str, size: int, figures: Mapping[str, Any], of: str = "nodes"
         "versions": versions(),
         "figures": _rounded(figures),
     }
-    path.write_text(json.dumps(content, indent=2) + "\n")
+    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
     for older in RESULTS.glob(f"*Z-{scenario}-{size}.json"):
         if older != path:
             older.unlink()

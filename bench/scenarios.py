@@ -12,6 +12,7 @@ import lab
 from bench import api, figures, measure, reaction, report
 from bench.figures import Figures
 from bench.generator import Result
+from bench.journal import Moment
 from bench.rig import Bench, Controller, Generator, fresh
 from lab.progress import say
 
@@ -206,7 +207,7 @@ def _measured(bench: Bench, controller: Controller, generator: Generator) -> tup
         "seconds_from_then_until_no_worker_was_left": afterwards,
         **_reactions(bench, result, AGENT),
         **_controllers(controller, cost),
-        **report.call_figures(calls, AGENT, result.expected),
+        **report.call_figures(calls, AGENT, len(result.moments[Moment.POSTED])),
     }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench import cells, plan
+from bench import bars, cells, plan
 from bench.plots import NOT_MEASURED
 from bench.results import Result, Results
 
@@ -140,14 +140,13 @@ def growth(found: Results) -> str:
     rows = []
     for _, nodes in _wanted(found, ("burst",)):
         result = found.get("burst", nodes)
-        released, floor = (found.value(name, nodes, "seconds_until_all_released") for name in ("burst", "floor"))
         cpu = result.value("controller_cpu_seconds") if result else None
         rows.append(
             (
                 f"{nodes:,}",
                 cells.shown(cpu * 1000 / nodes if cpu is not None else None),
                 cells.number(result.value("controller_writes_a_node") if result else None),
-                cells.number(released / floor if released and floor else None),
+                cells.number(bars.floors(found, nodes)),
             )
         )
     head = ("nodes at once", "controller CPU ms a node", "writes a node", "time to all released, in floors")

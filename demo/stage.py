@@ -107,8 +107,17 @@ def _start_controller(plane: Plane) -> None:
     repository, _, tag = images.TOOLBOX.rpartition(":")
     worker = {"namespace": NAMESPACE, "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"}}
     config.write_text(json.dumps({"worker": worker, "metrics": {"port": 0}, "health": {"port": 0}}))
+    _tell_the_command_line(plane, config.read_text())
     argv = [str(_CONTROLLER), f"--config={config}", f"--kubeconfig={plane.kubeconfig()}"]
     Process("controller", argv, plane.run.folder / "controller.log", plane.run.environment()).start()
+
+
+def _tell_the_command_line(plane: Plane, config: str) -> None:
+    """It looks for the configuration where the chart would have put it."""
+    labels = {"app.kubernetes.io/name": "kube-node-ready", "app.kubernetes.io/component": "controller"}
+    metadata = {"name": "kube-node-ready-controller", "namespace": NAMESPACE, "labels": labels}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": config}}
+    plane.apply(json.dumps(made))
 
 
 def _report(*, dns_error: str) -> str:

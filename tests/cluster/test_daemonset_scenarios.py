@@ -16,8 +16,10 @@ from kube_node_ready.objects import Taint
 from kube_node_ready.verify.model import CloseGate, Gate, Outcome, Record
 from lab import waiting
 from tests import daemonset_scenarios
+from tests.console import Console
 from tests.daemonset_real import VALUES, Real, a_world
 from tests.daemonset_scenarios import CONTINUOUS, FOREIGN, GATE, ONCE, Scenario, is_gated, is_released
+from tests.gated import Site
 from tests.installed import Release, api_of
 
 NAMESPACE = "daemonset-scenarios"
@@ -119,6 +121,27 @@ def test_stopped_by_the_label_it_sets_it_tells_the_news_first(world: Real) -> No
     assert world.stop() == 0
     assert world.condition()["status"] == "True"
     assert world.events() == ["Verified"]
+
+
+def test_the_command_line_tells_of_it_and_asks_it_again(world: Real, release: Release) -> None:
+    console = Console(Site(release.plane, NAMESPACE))
+    world.join(GATE, labels={})
+    world.break_network()
+    assert "the pod on it to begin attempt 1" in console.ask("status", world.name).stdout
+    world.start(*CONTINUOUS)
+    world.until("it failed", lambda: world.node().record.outcome is Outcome.FAILED)
+    explained = console.ask("explain", world.name)
+    assert explained.returncode == 1
+    assert "network" in explained.stdout
+    assert "DaemonSet" in explained.stdout
+    world.heal_network()
+    assert console.ask("status", world.name, "--until=verified", "--timeout=60s").returncode == 0
+    proved = world.node().record.attempt
+    asked = console.ask("verify", world.name, "--wait", "--timeout=60s")
+    assert asked.returncode == 0, asked.stderr
+    assert "which the pod on it begins; it stays open meanwhile" in asked.stdout
+    assert world.node().record.attempt > proved
+    assert is_released(world)
 
 
 def test_a_gate_is_closed_on_the_version_that_was_seen_or_not_at_all(plane: lab.Plane, prefix: str) -> None:

@@ -114,18 +114,6 @@ def test_a_pod_is_known_by_the_node_it_is_pinned_to_before_it_is_bound() -> None
     ]
 
 
-def test_waiting_on_the_controller_is_what_the_control_plane_did_not_take() -> None:
-    seen = Journal()
-    seen.note(Moment.POSTED, "a", 0.5)
-    seen.see_node(a_node("a", "node-ready/unverified"), 1.0)
-    seen.see_pod(a_pod("a"), 3.0)
-    seen.see_pod(a_pod("a", bound=True, phase="Succeeded"), 10.0)
-    seen.see_node(a_node("a", verified=True), 14.0)
-    found = journal.timings(seen.moments)
-    spreads = (found.latency, found.until_pod, found.control_plane, found.until_release, found.waiting_on_controller)
-    assert [spread and spread.worst for spread in spreads] == [13.5, 2.0, 7.0, 4.0, 6.0]
-
-
 def test_a_watch_that_lags_behind_another_gives_no_negative_time() -> None:
     moments = {moment: {"a": 5.0} for moment in Moment} | {Moment.GATED: {"a": 9.0}}
     assert journal.between(moments, Moment.GATED, Moment.POD_CREATED) == {"a": 0.0}
@@ -134,7 +122,7 @@ def test_a_watch_that_lags_behind_another_gives_no_negative_time() -> None:
 def test_a_node_that_was_never_released_has_no_latency() -> None:
     moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
     moments[Moment.POSTED] = {"a": 1.0}
-    assert journal.timings(moments).latency is None
+    assert journal.between(moments, Moment.POSTED, Moment.RELEASED) == {}
 
 
 def an_audit_line(verb: str, resource: str, name: str, second: int, **more: object) -> bytes:

@@ -1,8 +1,10 @@
 """What the everyday command line says, from what is seen: no cluster, no terminal."""
 
+import asyncio
 import json
 from datetime import datetime, timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -12,8 +14,10 @@ from kube_node_ready.checks.model import CHECKS
 from kube_node_ready.console import again, installed, mistakes, rights, screen, status, story, table, told, words
 from kube_node_ready.console.installed import Installed, Mode
 from kube_node_ready.console.leader import Leader
+from kube_node_ready.console.live import Live, Watch
 from kube_node_ready.console.mistakes import Mistake
 from kube_node_ready.console.picture import Known, Picture, Standing, natural
+from kube_node_ready.console.reading import Notes
 from kube_node_ready.console.rights import NoAccess, NotAllowed
 from kube_node_ready.console.screen import Frame
 from kube_node_ready.console.table import Look
@@ -221,6 +225,19 @@ class TestTheLiveView:
     @pytest.mark.parametrize("height", range(1, 8))
     def test_a_terminal_too_low_for_it_is_not_overrun(self, height: int) -> None:
         assert len(screen.drawn(self.frame(9, notes=["a", "b"]), Look(width=20), height)) <= height
+
+    def test_a_watch_that_dies_is_no_lack_of_news(self) -> None:
+        async def die() -> None:
+            raise RuntimeError("a mistake of ours")
+
+        async def watch() -> None:
+            view = Live(cast("Any", None), Installed(POLICY, "kube-system"), Notes())
+            view._watches.append(cast("Watch", SimpleNamespace(cache=SimpleNamespace(run=die))))
+            view.start()
+            await view.news(0.3)
+
+        with pytest.raises(RuntimeError, match="a mistake of ours"):
+            asyncio.run(watch())
 
 
 class TestTheStory:

@@ -47,6 +47,12 @@ class TestCompletion:
         assert offered("status", "--namespace", "no") == [], "any word may follow"
         assert offered("status", "--namespace", "x", "no") == ["node-1", "node-2"]
 
+    def test_a_value_right_behind_its_option(self) -> None:
+        assert offered("status", "--output=y") == ["yaml"]
+        assert offered("status", "--watch=") == []
+        assert offered("status", "--no-such-option=y") == []
+        assert wants_file("status", "--kubeconfig=/etc/")
+
     def test_files(self) -> None:
         assert wants_file("config", "check", "")
         assert wants_file("status", "--kubeconfig", "")
@@ -114,6 +120,14 @@ class TestArguments:
             (["status", "--timeout", "soon", "--watch"], "'soon' is no span of time"),
             (["explain"], "NODE"),
             (["config"], "ACTION"),
+            (["status", "--watc"], "usage: kube-node-ready status"),
+            (["status", "--watc"], "there is no --watc; did you mean --watch?"),
+            (["status", "--quite-different=1"], "there is no --quite-different\n"),
+            (["explain", "node-1", "node-2"], "'node-2' is one word too many"),
+            (["config", "check", "a.yaml", "--workers"], "there is no --workers; did you mean --worker?"),
+            (["--no-such-flag"], "there is no --no-such-flag"),
+            (["statu"], "invalid choice: 'statu'"),
+            (["--"], "a verb is missing: status, explain"),
         ],
     )
     def test_a_mistake_is_named(self, words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,6 +216,11 @@ class TestConfigCheck:
         first, second = capsys.readouterr().err.splitlines()
         assert "did you mean maxRetries?" in first
         assert "[config.yaml line 2]" in second
+
+    def test_a_file_that_is_not_there_is_named_once(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        for words in ([], ["--worker"]):
+            assert code(["config", "check", str(file), *words]) == 2
+            assert capsys.readouterr().err.count(str(file)) == 1
 
     def test_what_is_fine_is_called_so_with_what_has_no_effect(
         self, file: Path, capsys: pytest.CaptureFixture[str]

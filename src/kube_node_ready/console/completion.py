@@ -32,6 +32,7 @@ _ZSH = """\
 _kube_node_ready() {{
     local -a found
     found=("${{(@f)$({program} {complete} "${{(@)words[2,CURRENT]}}" 2>/dev/null)}}")
+    compset -P '--*='
     [[ ${{found[-1]}} == "{files}" ]] && _files
     found=("${{(@)found[1,-2]}}")
     (( ${{#found}} )) && compadd -a found
@@ -43,10 +44,11 @@ _FISH = """\
 function __kube_node_ready
     set -l words (commandline -opc) (commandline -ct)
     set -l found ({program} {complete} $words[2..-1] 2>/dev/null)
+    set -l option (string match -r '^--[^=]+=' -- (commandline -ct); or echo '')
     if test "$found[-1]" = "{files}"
-        __fish_complete_path (commandline -ct)
+        printf '%s\\n' $option(__fish_complete_path (string replace -- "$option" '' (commandline -ct)))
     end
-    printf '%s\\n' $found[1..-2]
+    printf '%s\\n' $option$found[1..-2]
 end
 complete -c {program} -f -a '(__kube_node_ready)'
 """
@@ -84,10 +86,18 @@ def candidates(
         else:
             taken.append(word)
     if valued is not None:
-        return _starting(begun, valued.choices or ()), valued.metavar == FILE
+        return _of_value(valued, begun)
+    if begun.startswith("--") and "=" in begun:  # a word of its own everywhere but in bash, which adds the rest itself
+        option, _, value = begun.partition("=")
+        return _of_value(_options(made).get(option), value)
     if begun.startswith("-"):
         return _starting(begun, (option for option in _options(made) if option not in taken)), False
     return _positional(made, begun, taken, nodes)
+
+
+def _of_value(action: argparse.Action | None, begun: str) -> tuple[list[str], bool]:
+    """What an option's value could be; the scripts put the option before it."""
+    return (_starting(begun, action.choices or ()), action.metavar == FILE) if action else ([], False)
 
 
 def _without_signs(words: Sequence[str]) -> list[str]:

@@ -16,11 +16,16 @@ OK, MISTAKES = 0, 2
 def run(options: argparse.Namespace) -> int:
     found, notes = _mistakes(options.file, worker=options.worker)
     if found:
-        sys.stderr.writelines(f"{options.file}: {mistake}\n" for mistake in found)
+        sys.stderr.writelines(f"{_named(mistake, options.file)}\n" for mistake in found)
         return MISTAKES
     sys.stdout.write(f"{options.file}: fine\n")
     sys.stderr.writelines(f"note: {note}\n" for note in notes)
     return OK
+
+
+def _named(mistake: str, file: Path) -> str:
+    """With its file, unless it is about the file as a whole, and names it."""
+    return mistake if mistake.startswith((f"{file} ", f"the file {file} ")) else f"{file}: {mistake}"
 
 
 def _mistakes(file: Path, *, worker: bool) -> tuple[list[str], tuple[str, ...]]:

@@ -63,6 +63,7 @@ class Live:
         self._news = asyncio.Event()
         self.picture = Picture(installed, self._news.set)
         self._watches: list[Watch] = []
+        self._running: asyncio.Future[Any] | None = None
 
     async def begin(self) -> None:
         """Find out what may be watched, before anything is built on it."""
@@ -75,10 +76,14 @@ class Live:
             with self._without("what may be removed is told as it was in the beginning"):
                 await self._add(watched.removals(scope), self._ledger_changed, scope.namespace)
 
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            for watch in self._watches:
-                tasks.create_task(watch.cache.run())
+    def start(self) -> None:
+        self._running = asyncio.gather(*(watch.cache.run() for watch in self._watches))
+        self._running.add_done_callback(lambda _: self._news.set())
+
+    async def stop(self) -> None:
+        if self._running:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
 
     @property
     def filled(self) -> bool:
@@ -100,6 +105,8 @@ class Live:
             await asyncio.wait_for(self._news.wait(), max(0.0, within - _QUICKEST_SECONDS))
         await asyncio.sleep(min(_QUICKEST_SECONDS, within))
         self._news.clear()
+        if self._running and self._running.done():
+            self._running.result()  # a watch never ends but by a mistake of ours, which must not look like no news
 
     async def _add(self, kind: Any, changed: Callable[..., None], namespace: str = "") -> None:  # noqa: ANN401  a Kind
         await reading.may_watch(self._kube, kind.path, namespace)
@@ -121,7 +128,7 @@ async def following(kube: Kube, installed: Installed, notes: Notes) -> AsyncIter
     """Filled, and kept true for as long as the block runs."""
     live = Live(kube, installed, notes)
     await live.begin()
-    running = asyncio.create_task(live.run())
+    live.start()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGWINCH, live.ring)
     try:
@@ -129,8 +136,7 @@ async def following(kube: Kube, installed: Installed, notes: Notes) -> AsyncIter
         yield live
     finally:
         loop.remove_signal_handler(signal.SIGWINCH)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await live.stop()
 
 
 async def _filled(live: Live) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kube_node_ready.checks import table as checks
 from kube_node_ready.console import completion
-from kube_node_ready.console.parser import parser
+from kube_node_ready.console.parser import parsed, parser
 from kube_node_ready.verbs import COMPLETE
 
 OK, MISTAKE, NO_ACCESS, UNEXPECTED, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 10, 130, 141
@@ -48,7 +48,7 @@ def _run(prog: str, words: Sequence[str]) -> int:
     if not words:
         parser(prog).print_help()
         return OK
-    options = parser(prog).parse_args(words)
+    options = parsed(prog, words)
     if options.verb == "completion":
         sys.stdout.write(completion.script(options.shell))
         return OK

@@ -3,6 +3,7 @@
 import argparse
 import re
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 from kube_node_ready import version
@@ -28,11 +29,41 @@ def parser(prog: str) -> argparse.ArgumentParser:
         prog=prog, description=about, epilog=_told(prog, examples), formatter_class=_AS_WRITTEN, allow_abbrev=False
     )
     version.add_flag(made)
-    those = made.add_subparsers(title="verbs", metavar="VERB", dest="verb", required=True)
+    those = made.add_subparsers(title="verbs", metavar="VERB", dest="verb")
     for name, add in _ADD.items():
         verb = those.add_parser(name, help=VERBS[name], formatter_class=_AS_WRITTEN, allow_abbrev=False)
         add(verb, f"{prog} {name}")
     return made
+
+
+def parsed(prog: str, words: Sequence[str]) -> argparse.Namespace:
+    """What was said; a mistake ends us, with the usage of the verb that it was made in."""
+    made = parser(prog)
+    options, unknown = made.parse_known_args(words)
+    asked = _asked(made, options)
+    if unknown:
+        asked.error(_unknown(unknown[0], asked))
+    if options.verb is None:
+        made.error(f"a verb is missing: {', '.join(VERBS)}")
+    return options
+
+
+def _asked(made: argparse.ArgumentParser, options: argparse.Namespace) -> argparse.ArgumentParser:
+    """The parser of the verb, and of the verb's own action."""
+    for name in (options.verb, getattr(options, "action", None)):
+        made = verbs(made).get(name or "", made)
+    return made
+
+
+def _unknown(word: str, asked: argparse.ArgumentParser) -> str:
+    if not word.startswith("-"):
+        return f"{word!r} is one word too many"
+    from kube_node_ready.configuration.spelling import similar  # noqa: PLC0415  completion does without
+
+    flag = word.partition("=")[0]
+    known = [option for action in asked._actions for option in action.option_strings]  # noqa: SLF001  as in `verbs`
+    near = similar(flag, known)
+    return f"there is no {flag}" + (f"; did you mean {near}?" if near else "")
 
 
 def seconds(text: str) -> float:

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 from msgspec import Struct, inspect
 from msgspec.structs import fields
 
-from kube_node_ready.console import told
+from kube_node_ready.console import sample, told
 from kube_node_ready.console.parser import parser, verbs
 from kube_node_ready.verbs import VERBS
 
@@ -63,48 +63,6 @@ beside an executable of your own, this will do:
     printf '#!/bin/sh\\nexec kube-node-ready __complete "$@"\\n' > kubectl_complete-node_ready
     chmod +x kubectl_complete-node_ready
 """
-_SHOWN = {
-    "explain": """\
-It reads like this:
-
-    node-2 is backing-off: retry in 4 s: dns: example.com: timed out after 10 s
-
-    Gate
-      Closed, by node-ready/unverified:NoSchedule: only what tolerates that is scheduled here.
-      The node joined 14 s ago (2026-11-16T12:47:08Z).
-
-    Attempts
-      Attempt 1 failed 5 s ago: dns: example.com: timed out after 10 s
-      It failed once. After 3 in a row it is given up: tried slowly, and removed if that is on.
-
-    Checks of the last attempt
-      dns example.com  FAILED   10003 ms  timed out after 10 s
-      api              passed      31 ms
-      network          passed       3 ms
-      services         passed       9 ms
-      payload          passed      40 ms
-      clock            passed       2 ms
-
-    Next
-      Attempt 2 begins in 4 s (at 2026-11-16T12:47:21Z).
-
-    Removal
-      Not yet: 1 failure in a row by its own fault, and it takes 3, and one more right before.
-      The budget would allow it: 0 of 1 removals of nodes without a pool within 1 h are spent, and 1 of 5 nodes fail
-        at once.
-
-    Controller
-      The controller is at work: kube-node-ready-controller-0_1ac6d10f renewed its Lease 1 s ago.
-
-    Events
-          5s  VerificationFailed  dns: example.com: timed out after 10 s (attempt 1 of 3)
-
-    Look further
-      dns: Is cluster DNS up, and does the node reach its Service (kube-proxy, CNI, NetworkPolicies)?
-      kubectl logs --namespace=kube-system node-ready-worker-b3fc3fd5-ba04-49ff-a636-aa8d4de8b5ba-1
-      When it is mended: kube-node-ready verify node-2 --wait
-""",
-}
 _DATA = """\
 ## Data for scripts
 
@@ -138,8 +96,13 @@ def _section(name: str, made: argparse.ArgumentParser) -> str:
         return "\n".join(_section(f"{name} {action}", one) for action, one in inner.items()).replace(
             f"## {name} check", f"## {name}", 1
         )
-    shown = f"\n{_SHOWN[name]}" if name in _SHOWN else ""
+    shown = _explained() if name == "explain" else ""
     return f"## {name}\n\n{made.description}\n\n{''.join(_arguments(made))}\n{_indented(made.epilog or '')}{shown}"
+
+
+def _explained() -> str:
+    lines = [f"    {line}".rstrip() for line in sample.explained()]
+    return "\n".join(["\nIt reads like this:\n", *lines, ""])
 
 
 def _arguments(made: argparse.ArgumentParser) -> Iterator[str]:

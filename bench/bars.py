@@ -1,0 +1,86 @@
+"""The bars that were set for the operator before it was built, and how it stands to each."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bench import cells, peers
+from bench.results import Results
+
+_HEAD = ("", "at most", "measured", "")
+_HOW = f"""\
+They were set on {peers.MEASURED}, on a day when the machine was at its best; it shares its processors with others. By
+how much a day is slower, the floor tells:
+"""
+
+
+@dataclass(frozen=True)
+class Bar:
+    what: str
+    most: float
+    measured: Callable[[Results], float | None]
+
+
+def _figure(scenario: str, nodes: int, *path: str) -> Callable[[Results], float | None]:
+    return lambda found: found.value(scenario, nodes, *path)
+
+
+def floors(found: Results, nodes: int = 1000) -> float | None:
+    """How many times the floor's time it took until all were released."""
+    ours, floor = (found.value(name, nodes, "seconds_until_all_released") for name in ("burst", "floor"))
+    return ours / floor if ours and floor else None
+
+
+BARS = (
+    Bar("1,000 nodes at once: time to all released, in floors", 1.15, floors),
+    Bar(
+        "… seconds that a node waits for the controller, p99",
+        1,
+        _figure("burst", 1000, "seconds_until_asked", "until_both_were", "p99"),
+    ),
+    Bar("… API writes a node", 5, _figure("burst", 1000, "controller_writes_a_node")),
+    Bar("… CPU seconds of the controller", 9, _figure("burst", 1000, "controller_cpu_seconds")),
+    Bar("… its peak memory, MiB", 76, _figure("burst", 1000, "controller_peak_mebibytes")),
+    Bar(
+        "the same beside 5,000 verified nodes: peak memory, MiB",
+        100,
+        _figure("crowd", 1000, "controller_peak_mebibytes"),
+    ),
+    Bar(
+        "1,000 verified nodes at rest: CPU seconds a minute",
+        0.1,
+        _figure("idle", 1000, "controller_cpu_seconds_a_minute"),
+    ),
+    Bar(
+        "5,000 verified nodes at rest: CPU seconds a minute",
+        0.2,
+        _figure("idle", 5000, "controller_cpu_seconds_a_minute"),
+    ),
+    Bar("the worker: CPU milliseconds, median", 80, _figure("worker", 1, "as_a_process", "cpu_milliseconds", "median")),
+    Bar("the worker: peak memory, MiB", 22.9, _figure("worker", 1, "as_a_process", "peak_mebibytes", "worst")),
+)
+
+
+def section(found: Results) -> str:
+    return "\n".join(
+        ["## What was promised\n", cells.table(_HEAD, [_row(bar, found) for bar in BARS]), _HOW, _days(found)]
+    )
+
+
+def _row(bar: Bar, found: Results) -> Sequence[str]:
+    measured = bar.measured(found)
+    verdict = (
+        "" if measured is None else "holds" if measured <= bar.most else f"**{measured / bar.most:.2f} times that**"
+    )
+    return (bar.what, cells.number(bar.most), cells.shown(measured), verdict)
+
+
+def _days(found: Results) -> str:
+    floor = found.get("floor", 1000)
+    seconds = floor.value("seconds_until_all_released") if floor else None
+    cpu = floor.value("cpu_seconds", "kube-apiserver") if floor else None
+    rows = [
+        ("seconds until all were released", cells.number(peers.FLOOR_SECONDS), cells.shown(seconds)),
+        ("CPU seconds of the API server", cells.number(peers.FLOOR_API_SERVER_CPU_SECONDS), cells.shown(cpu)),
+    ]
+    head = ("the floor of 1,000 nodes", peers.MEASURED, floor.date[:10] if floor else "")
+    return cells.table(head, rows)
