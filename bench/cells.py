@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from bench import plots
 from bench.plots import NOT_MEASURED
 
 
@@ -10,12 +11,8 @@ def shown(value: float | None, unit: str = "") -> str:
 
 
 def number(value: float | None) -> str:
-    """Three digits say enough; a figure that is absent must not look like one."""
-    if value is None:
-        return "-"
-    if value == int(value) or value >= 100:  # noqa: PLR2004
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"  # noqa: PLR2004
+    """A figure that is absent must not look like one."""
+    return "-" if value is None else plots.digits(value)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -62,7 +62,7 @@ def bars(titles: Titles, groups: Sequence[str], series: Series) -> str:
     for number, values in enumerate(series.values()):
         for at, value in enumerate(values):
             left = _LEFT + at * slot + slot * 0.1 + number * width
-            shown = _MISSING if value is None else _number(value)
+            shown = _MISSING if value is None else digits(value)
             height = 0 if value is None else value / top * _PLOT_HEIGHT
             if value is not None:
                 drawn.append(_box(left, _floor() - height, width * 0.94, height, number))
@@ -82,7 +82,7 @@ def stacks(titles: Titles, groups: Sequence[str], series: Series) -> str:
             part = (values[at] or 0) / top * _PLOT_HEIGHT
             height += part
             drawn.append(_box(left, _floor() - height, slot * 0.5, part, number))
-        shown = _number(total) if total else _MISSING
+        shown = digits(total) if total else _MISSING
         drawn.append(_text(left + slot * 0.25, _floor() - height - 5, shown, "value", "middle"))
     return _framed(titles, [*scale, *drawn, *_groups(groups, slot)], list(series), _is_empty(series))
 
@@ -127,7 +127,7 @@ def _scale(values: Iterable[float | None]) -> tuple[float, list[str]]:
         height = _floor() - mark / marks[-1] * _PLOT_HEIGHT
         kind = "grid" if mark else "axis"
         lines.append(f'<line class="{kind}" x1="{_LEFT}" y1="{height:.1f}" x2="{_WIDTH - _RIGHT}" y2="{height:.1f}"/>')
-        lines.append(_text(_LEFT - 8, height + 4, _number(mark), "", "end"))
+        lines.append(_text(_LEFT - 8, height + 4, digits(mark), "", "end"))
     return marks[-1], lines
 
 
@@ -183,8 +183,10 @@ def _is_empty(series: Series) -> bool:
     return all(value is None for values in series.values() for value in values)
 
 
-def _number(value: float) -> str:
-    """As few digits as still tell it from its neighbours."""
-    if value >= 100 or value == int(value):  # noqa: PLR2004  three digits say enough
+def digits(value: float) -> str:
+    """Three digits say enough, and two of what is small."""
+    if value >= 100 or value == int(value):  # noqa: PLR2004
         return f"{value:,.0f}"
+    if value < 0.1:  # noqa: PLR2004
+        return f"{value:.2g}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"  # noqa: PLR2004

@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(cluster: str, *, simulate: bool) -> int:
     if runs.kept(cluster):
-        say("the cluster is up already, and this is how it stands; `make stop` takes it away")
+        say(f"the cluster is up already, and this is how it stands; `{_stop(cluster)}` takes it away")
         code = _watch(cluster)
         return 0 if code == _SOME_NODE_IS_GATED else code
     if not simulate and not network.is_root():
@@ -55,8 +55,7 @@ def _run(cluster: str, *, simulate: bool) -> int:
     nodes = stage.with_simulated_nodes(cluster) if simulate else stage.with_real_nodes(cluster)
     if (code := _watch(cluster)) != _SOME_NODE_IS_GATED:
         return code or _missed(nodes)
-    _tell(cluster, nodes, begun)
-    return 0
+    return _tell(cluster, nodes, begun)
 
 
 def _watch(cluster: str) -> int:
@@ -71,13 +70,17 @@ def _missed(nodes: Nodes) -> int:
     return 1
 
 
-def _tell(cluster: str, nodes: Nodes, begun: datetime) -> None:
+def _tell(cluster: str, nodes: Nodes, begun: datetime) -> int:
     with Client(KubeConfig.from_file(_kubeconfig(cluster)), trust_env=False) as client:
-        opened = max(_verified_at(client.get(Node, name)) for name in nodes.sound)
+        opened = {name: _verified_at(client.get(Node, name)) for name in nodes.sound}
         pods = client.list(Pod, labels={"app": stage.WORKLOAD})
         places = sorted(str(pod.spec.nodeName) for pod in pods if pod.spec and pod.spec.nodeName)
+    if shut := [name for name, at in opened.items() if at is None]:
+        say(f"{' and '.join(shut)} should be open by now: `{_lab(cluster, 'shell')}`, then kube-node-ready explain")
+        return 1
+    last = max(at for at in opened.values() if at)
     print(
-        f"\n{' and '.join(nodes.sound)} were open {(opened - begun).total_seconds():.0f} s after the start, and the"
+        f"\n{' and '.join(nodes.sound)} were open {(last - begun).total_seconds():.0f} s after the start, and the"
         f" workload's pods run on {' and '.join(places) or 'none of them yet'}.\n{nodes.broken} stays gated: pods there"
         " would find no DNS.\n"
     )
@@ -87,17 +90,22 @@ def _tell(cluster: str, nodes: Nodes, begun: datetime) -> None:
         (f"  kube-node-ready verify {nodes.sound[0]} --wait", "have a node prove itself again"),
         ("  kube-node-ready status --watch", "the table above, live"),
         (_lab(cluster, f"heal {nodes.broken}"), f"mend {nodes.broken}; it opens by itself at its next attempt"),
-        ("make stop", "take it all away"),
+        (_stop(cluster), "take it all away"),
     ]
     width = max(len(command) for command, _ in rows)
     for command, what in rows:
         print(f"  {command:<{width}}   {what}")
+    return 0
 
 
-def _verified_at(node: Node) -> datetime:
-    assert node.status
-    conditions = node.status.conditions or []
-    return next(one.lastTransitionTime for one in conditions if one.type == "NodeVerified" and one.lastTransitionTime)
+def _verified_at(node: Node) -> datetime | None:
+    conditions = (node.status.conditions if node.status else None) or []
+    ours = (one for one in conditions if one.type == "NodeVerified" and one.status == "True")
+    return next((one.lastTransitionTime for one in ours), None)
+
+
+def _stop(cluster: str) -> str:
+    return "make stop" if cluster == runs.DEFAULT_NAME else _lab(cluster, "down")
 
 
 def _lab(cluster: str, words: str) -> str:

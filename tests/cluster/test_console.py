@@ -119,11 +119,13 @@ def test_a_write_that_comes_too_late_is_made_again(site: Site, console: Console)
     installed = Installed(site.policy, site.namespace)
     stale = Known(site.node(name), version="1")
 
-    async def main() -> Known:
+    async def main() -> Known | None:
         async with reading.cluster(Place(site.namespace, console.kubeconfig)) as kube:
             return await again._write(kube, stale, installed)
 
-    assert asyncio.run(main()).node.record.reason == again.ASKED
+    written = asyncio.run(main())
+    assert written
+    assert written.node.record.reason == again.ASKED
     assert site.node(name).record.reason == again.ASKED
 
 
@@ -211,6 +213,17 @@ metadata: {{name: {namespace}}}
 roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {namespace}}}
 subjects: [{{kind: ServiceAccount, name: person, namespace: {namespace}}}]
 """
+
+
+def test_a_pause_where_nothing_is_installed_is_none(site: Site) -> None:
+    """Whoever has the wrong namespace would rest assured, and lose nodes."""
+    asked = Console(site).ask("pause")
+    assert asked.returncode == 2
+    assert (
+        f'nothing was paused: neither configuration nor ledger of removals is in the namespace "{site.namespace}"'
+        in asked.stderr
+    )
+    assert "kube-node-ready-removals" not in site.plane.kubectl("get", "configmaps", f"--namespace={site.namespace}")
 
 
 def test_a_missing_right_is_named_and_what_can_be_told_is_told(site: Site, console: Console) -> None:

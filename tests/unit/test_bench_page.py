@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from bench import all as everything
-from bench import cells, charts, page, peers, plan, plots, results
+from bench import bars, cells, charts, page, peers, plan, plots, results
 from bench.plots import Titles
 from bench.results import Result, Results
 from tests.shell import ROOT
@@ -62,9 +62,11 @@ def test_its_plots_are_up_to_date() -> None:
 
 def test_without_results_there_is_no_number_of_ours() -> None:
     text = page.page(Results([]))
-    first = text.split("## How")[0]
+    first, promised = text.split("## How")[0].split("## What was promised")
     assert first.count(plots.NOT_MEASURED) == 5
     assert "times" not in first
+    assert promised.count(plots.NOT_MEASURED) == len(bars.BARS) + 2
+    assert "holds" not in promised
     assert row(text, "controller CPU s")[1:] == [plots.NOT_MEASURED, "15.3", "51.1", "13.8"]
     planned = [step for step in plan.STEPS if step.scenario not in plan.ALONE]
     twice, calls = 1, 1  # the churn's latency, and what is special about it
@@ -72,7 +74,7 @@ def test_without_results_there_is_no_number_of_ours() -> None:
 
 
 def test_peers_are_ratios_to_ours() -> None:
-    floor = a_result("floor", 1000, seconds_until_all_released=72.0)
+    floor = a_result("floor", 1000, seconds_until_all_released=72.0, cpu_seconds={"kube-apiserver": 72.6})
     text = page.page(Results([a_burst(), floor, a_result("idle", 1000, controller_cpu_seconds_a_minute=0.066)]))
     assert row(text, "controller CPU s")[1:3] == ["7.67", "15.3 (2 times)"]
     assert row(text, "peak MiB")[2] == "156 (2 times)"
@@ -80,6 +82,29 @@ def test_peers_are_ratios_to_ours() -> None:
     assert row(text, "at rest, CPU s a minute")[2] == "0.33 (5 times)"
     assert row(text, "time to all released")[1:3] == ["1.11", "2.02 (1.82 times)"]
     assert "beside the floor, 1.11 times as long" in text
+
+
+def test_cpu_seconds_of_other_days_compare_by_the_floor_alone() -> None:
+    slow = a_result("floor", 1000, seconds_until_all_released=99.0, cpu_seconds={"kube-apiserver": 145.2})
+    assert row(page.page(Results([a_burst(), slow])), "controller CPU s")[2] == "15.3 (4 times)"
+    assert row(page.page(Results([a_burst()])), "controller CPU s")[2] == "15.3"
+
+
+def test_what_was_promised_holds_or_does_not() -> None:
+    text = page.page(
+        Results(
+            [
+                a_burst(controller_writes_a_node=5.0),
+                a_result("floor", 1000, seconds_until_all_released=72.0, cpu_seconds={"kube-apiserver": 90.0}),
+                a_result("idle", 1000, controller_cpu_seconds_a_minute=0.05),
+                a_result("idle", 5000, controller_cpu_seconds_a_minute=0.15),
+            ]
+        )
+    ).split("## What was promised")[1]
+    assert row(text, "… API writes a node")[1:] == ["5", "5", "holds"]
+    assert row(text, "… with 5,000, in times of that")[1:] == ["2", "3.00", "**1.50 times that**"]
+    assert row(text, "the worker: CPU")[2:] == [plots.NOT_MEASURED, ""]
+    assert row(text, "CPU seconds of the API server")[1:] == ["72.6", "90"]
 
 
 def test_a_burst_that_was_never_finished_has_no_time() -> None:
@@ -138,7 +163,8 @@ def test_the_same_results_are_the_same_bytes_in_whatever_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(None, "-"), (0.0, "0"), (0.066, "0.07"), (9.96, "9.96"), (15.34, "15.3"), (1234.5, "1,234")]
+    ("value", "shown"),
+    [(None, "-"), (0.0, "0"), (0.066, "0.066"), (0.33, "0.33"), (9.96, "9.96"), (15.34, "15.3"), (1234.5, "1,234")],
 )
 def test_a_cell_has_three_digits_or_a_dash(value: float | None, shown: str) -> None:
     assert cells.number(value) == shown

@@ -1,8 +1,10 @@
 """What the everyday command line says, from what is seen: no cluster, no terminal."""
 
+import argparse
 import asyncio
 import json
 from datetime import datetime, timedelta
+from io import StringIO
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -226,6 +228,16 @@ class TestTheLiveView:
     def test_a_terminal_too_low_for_it_is_not_overrun(self, height: int) -> None:
         assert len(screen.drawn(self.frame(9, notes=["a", "b"]), Look(width=20), height)) <= height
 
+    def test_in_a_pipe_one_that_left_the_list_is_not_called_gone(self) -> None:
+        stream = StringIO()
+        pipe = screen.Pipe(stream)
+        pipe.show(Frame(standings(gated("a"), gated("b")), START))
+        pipe.show(Frame([], START, there={"a"}))
+        assert [line.split(maxsplit=1)[1] for line in stream.getvalue().splitlines()[2:]] in (
+            ["a  has nothing to prove any more", "b  gone"],
+            ["b  gone", "a  has nothing to prove any more"],
+        )
+
     def test_a_watch_that_dies_is_no_lack_of_news(self) -> None:
         async def die() -> None:
             raise RuntimeError("a mistake of ours")
@@ -278,6 +290,12 @@ class TestTheStory:
     def test_of_one_that_must_stay_has_the_reason(self) -> None:
         text = self.told(gated("a", failed(5)), Installed(REMOVING, "kube-system", slots=9), book=Ledger(paused=True))
         assert "It would have to stay: removal of all nodes is paused." in text
+
+    def test_of_one_that_somebody_else_labelled_promises_no_attempt(self) -> None:
+        adopted = verified(
+            "n", Record(1, outcome=Outcome.PENDING, at=START, since=START, reason="labelled by someone else")
+        )
+        assert "Attempts: None has been made: labelled by someone else" in self.told(adopted)
 
     def test_events_come_newest_last(self) -> None:
         events = (story.Event(START, "Second", "b"), story.Event(START - DAY, "First", "a"))
@@ -419,6 +437,30 @@ def test_a_watch_ends_when_all_are_verified_or_have_a_verdict(
     assert status.is_over(seen, "settled") is settled
     assert status.is_over(seen, "verified") is all_verified
     assert not status.is_over(seen, None)
+
+
+@pytest.mark.parametrize(
+    ("node", "code", "words"),
+    [
+        (verified("a"), 0, ""),
+        (Node("a", "uid-a"), 1, "a is not verified: "),
+        (gated("a", deleting=True), 1, "a is not verified: "),
+    ],
+    ids=["verified", "from before the install", "on its way out"],
+)
+def test_who_asks_for_a_verified_node_does_not_get_one_that_nobody_verified(node: Node, code: int, words: str) -> None:
+    asked = argparse.Namespace(until="verified", node=["a"])
+    seen = standings(node)
+    assert status.is_over(seen, "verified")
+    assert status._verdict(seen, asked) == code
+    assert status._unproved(seen, asked).startswith(words)
+
+
+def test_a_gate_counts_for_whoever_names_the_node() -> None:
+    known = [Known(gated("a"), "1", START, selected=False)]
+    picture = Picture(Installed(POLICY, "kube-system")).put(known, (), ledger.EMPTY)
+    seen = picture.standings(picture.known, START)
+    assert (status.needs_attention(seen), status.needs_attention(seen, named=True)) == (0, 1)
 
 
 def test_an_unknown_name_is_told_with_the_nearest() -> None:

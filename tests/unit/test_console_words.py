@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kube_node_ready.console import completion, file_check, main, reference
-from kube_node_ready.console.parser import SHELLS, parser, seconds
+from kube_node_ready.console.parser import SHELLS, parsed, parser, seconds
 from kube_node_ready.verbs import VERBS
 from tests.shell import ROOT
 
@@ -117,6 +117,7 @@ class TestArguments:
             (["verify", "a", "--all-failed"], "name the nodes to verify, or say --all-failed"),
             (["status", "--watch", "-o", "json"], "-o json is for a single look"),
             (["status", "--timeout", "5s"], "--timeout is for --watch and --until"),
+            (["verify", "a", "--timeout", "5s"], "--timeout is for --wait"),
             (["status", "--timeout", "soon", "--watch"], "'soon' is no span of time"),
             (["explain"], "NODE"),
             (["config"], "ACTION"),
@@ -127,12 +128,20 @@ class TestArguments:
             (["config", "check", "a.yaml", "--workers"], "there is no --workers; did you mean --worker?"),
             (["--no-such-flag"], "there is no --no-such-flag"),
             (["statu"], "invalid choice: 'statu'"),
-            (["--"], "a verb is missing: status, explain"),
         ],
     )
     def test_a_mistake_is_named(self, words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert code(words) == 2
         assert complaint in capsys.readouterr().err
+
+    def test_a_verb_that_is_missing_is_asked_for(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit):
+            parsed("kube-node-ready", [])
+        assert "a verb is missing: status, explain" in capsys.readouterr().err
+
+    def test_nodes_may_stand_before_and_behind_options(self) -> None:
+        options = parsed("kube-node-ready", ["verify", "node-1", "--wait", "node-2"])
+        assert (options.node, options.wait) == (["node-1", "node-2"], True)
 
     def test_without_a_verb_there_is_help(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main.run("kubectl node-ready", []) == 0

@@ -11,14 +11,14 @@ from msgspec import Struct
 from kube_node_ready import objects
 from kube_node_ready.console import live as following
 from kube_node_ready.console import mistakes, output, picture, reading, words
-from kube_node_ready.console.installed import Installed, Mode
+from kube_node_ready.console.installed import Installed
 from kube_node_ready.console.live import Live
 from kube_node_ready.console.mistakes import Mistake
 from kube_node_ready.console.picture import Known, Standing
 from kube_node_ready.console.reading import Notes, decoded
-from kube_node_ready.console.rights import NoAccess, asking
+from kube_node_ready.console.rights import asking
 from kube_node_ready.console.screen import Shown
-from kube_node_ready.console.status import ATTENTION, OK, Ending, place, shown_to_the_end
+from kube_node_ready.console.status import ATTENTION, OK, Ending, check_controller, place, shown_to_the_end
 from kube_node_ready.kube.client import Kube, PatchKind
 from kube_node_ready.kube.errors import LostRace, NotFound
 from kube_node_ready.verify import attempt, patches
@@ -27,6 +27,7 @@ from kube_node_ready.verify.report import printable
 
 ASKED = "asked for by hand"
 _MOST_RACES = 10
+_PATIENCE_SECONDS = 600.0
 
 
 class Asked(Struct, frozen=True):
@@ -47,6 +48,8 @@ class Asking(Struct, frozen=True):
 def run(options: argparse.Namespace) -> int:
     if bool(options.node) == options.all_failed:
         raise Mistake("name the nodes to verify, or say --all-failed")
+    if options.timeout is not None and not options.wait:
+        raise Mistake("--timeout is for --wait")
     done = asyncio.run(_ask_all(options))
     if not options.wait or not done.asked:
         return done.code
@@ -92,6 +95,9 @@ async def _ask_all(options: argparse.Namespace) -> Asking:
     async with reading.cluster(place(options)) as kube:
         seen = await reading.look(kube, options.namespace, notes)
         mistakes.check_names(options.node, seen.known)
+        if seen.installed.dry_run:
+            raise Mistake("dryRun is on, so nobody would verify a node, and none was asked to be")
+        await check_controller(kube, seen.installed, notes)
         standings = seen.standings(dict.fromkeys(options.node) or seen.known, datetime.now(UTC))
         chosen = [each for each in standings if each.failing] if options.all_failed else standings
         output.note(notes)
@@ -120,11 +126,15 @@ async def _ask(kube: Kube, standing: Standing, installed: Installed) -> Asked | 
     except NotFound:
         output.say(f"{name}: it is gone")
         return None
-    output.out([f"{name}: {_consequence(standing, installed)}"])
+    if known is None:
+        output.say(f"{name}: it changes faster than it could be written to; try again")
+        return None
+    output.out([f"{name}: {_consequence(standing, known.node.record.attempt + 1)}"])
     return Asked(name, uid, known.node.record.attempt)
 
 
-async def _write(kube: Kube, known: Known, installed: Installed) -> Known:
+async def _write(kube: Kube, known: Known, installed: Installed) -> Known | None:
+    """As it was written; None if others were quicker every time."""
     path = f"/api/v1/nodes/{known.node.name}"
     kind = picture.nodes(installed)
     for _ in range(_MOST_RACES):
@@ -138,47 +148,47 @@ async def _write(kube: Kube, known: Known, installed: Installed) -> Known:
         if fresh.node.uid != known.node.uid:
             raise NotFound(404, "NotFound", "another node has its name by now")
         known = fresh
-    raise NoAccess(f"{known.node.name} changes faster than it could be written to; try again")
+    return None
 
 
-def _consequence(standing: Standing, installed: Installed) -> str:
-    number = max(1, standing.node.record.attempt) + 1
-    who = "the controller" if installed.mode is Mode.CONTROLLER else "the pod on it"
+def _consequence(standing: Standing, number: int) -> str:
     meanwhile = "it stays gated until it passes" if standing.gates else "it stays open meanwhile"
     karpenter = "" if standing.node.registered else "; Karpenter has yet to register it, which comes first"
-    return f"asked for a new proof, attempt {number}, which {who} begins; {meanwhile}{karpenter}"
+    return f"asked for a new proof, attempt {number}, which {standing.beginner} begins; {meanwhile}{karpenter}"
 
 
 async def _wait(options: argparse.Namespace, asked: Sequence[Asked], shown: Shown) -> Ending:
     notes = Notes()
-    last: list[Standing] = []
-    verdicts: dict[str, bool | None] = {}
+    seconds = options.timeout if options.timeout is not None else _PATIENCE_SECONDS
 
     def choose(live: Live, now: datetime) -> list[Standing]:
-        last[:] = live.standings([one.name for one in asked], now)
-        known = live.picture.known
-        verdicts.update({one.name: verdict(one, known[one.name].node if one.name in known else None) for one in asked})
-        return last
+        return live.standings([one.name for one in asked], now)
 
-    def over(_: Sequence[Standing]) -> int | None:
-        if None in verdicts.values():
+    def over(live: Live, _: Sequence[Standing]) -> int | None:
+        verdicts = [verdict(one, _now_called(one, live)) for one in asked]
+        if None in verdicts:
             return None
-        return OK if all(verdicts.values()) else ATTENTION
+        return OK if all(verdicts) else ATTENTION
 
     async with reading.cluster(place(options)) as kube:
         installed = await reading.what_is_installed(kube, options.namespace, notes)
         async with following.following(kube, installed, notes) as live:
-            code = await following.follow(live, shown, over, choose, options.timeout)
-    late = f" within {words.span(timedelta(seconds=options.timeout))}" if code is None else ""
-    return Ending(ATTENTION if code is None else code, last, _told(verdicts, last, late))
+            followed = await following.follow(live, shown, choose, over, seconds)
+            told = sorted(_told(one, _now_called(one, live), seconds) for one in asked)
+    return Ending(ATTENTION if followed.code is None else followed.code, followed.last, "\n".join(told))
 
 
-def _told(verdicts: dict[str, bool | None], last: Sequence[Standing], late: str) -> str:
-    records = {standing.name: standing.node.record for standing in last}
-    lines = [f"{name}: passed" for name, passed in verdicts.items() if passed]
-    for name, passed in verdicts.items():
-        if passed is False:
-            lines.append(f"{name}: {printable(records[name].reason) if name in records else 'it is gone'}")
-        elif passed is None:
-            lines.append(f"{name}: no verdict{late}")
-    return "\n".join(lines)
+def _now_called(asked: Asked, live: Live) -> Node | None:
+    """The node of that name, which may be another one by now."""
+    known = live.picture.known.get(asked.name)
+    return known.node if known else None
+
+
+def _told(asked: Asked, node: Node | None, seconds: float) -> str:
+    match verdict(asked, node):
+        case True:
+            return f"{asked.name}: passed"
+        case None:
+            return f"{asked.name}: no verdict within {words.span(timedelta(seconds=seconds))}"
+    still_there = node is not None and node.uid == asked.uid
+    return f"{asked.name}: {printable(node.record.reason) if node and still_there else 'it is gone'}"

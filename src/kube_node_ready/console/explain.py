@@ -56,7 +56,7 @@ async def _run(options: argparse.Namespace) -> int:
     output.out([table.painted(headline(standing), table.phase_colour(standing.phase), wanted=look.colour)])
     output.out(told(story(standing, installed, facts), look))
     output.note(notes)
-    return needs_attention([standing])
+    return needs_attention([standing], named=True)
 
 
 def told(parts: Sequence[Part], look: Look) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 import argparse
 import asyncio
+from urllib.parse import quote
 
 import msgspec
 
 from kube_node_ready import ledger, watched
 from kube_node_ready.console import output, reading
 from kube_node_ready.console.installed import Installed, Mode
+from kube_node_ready.console.mistakes import Mistake
 from kube_node_ready.console.reading import Notes
 from kube_node_ready.console.rights import asking
 from kube_node_ready.console.status import ATTENTION, OK, place
@@ -29,7 +31,7 @@ async def _run(options: argparse.Namespace, *, paused: bool) -> int:
         if not options.node:
             await _all(kube, installed, paused=paused)
         codes = [await _one(kube, name, paused=paused) for name in dict.fromkeys(options.node)]
-    if paused and not installed.policy.removal:
+    if paused and not installed.policy.removal and not installed.assumed:
         in_mode = "nodeManagement.deleteFailedNodes is false" if installed.mode is Mode.CONTROLLER else "DaemonSet mode"
         notes.add(f"nothing would be removed in any case: {in_mode}")
     output.note(notes)
@@ -48,6 +50,9 @@ async def _all(kube: Kube, installed: Installed, *, paused: bool) -> None:
         with asking("patch", _CONFIGMAPS, namespace):
             await kube.patch(path, body(paused=paused), PatchKind.MERGE)
     except NotFound:
+        if paused and installed.assumed:
+            nowhere = f'neither configuration nor ledger of removals is in the namespace "{namespace}"'
+            raise Mistake(f"nothing was paused: {nowhere}; -n says where it is installed") from None
         if paused:
             await _begin(kube, path, namespace)
         else:
@@ -70,7 +75,7 @@ async def _begin(kube: Kube, path: str, namespace: str) -> None:
 async def _one(kube: Kube, name: str, *, paused: bool) -> int:
     try:
         with asking("patch", "nodes"):
-            await kube.patch(f"/api/v1/nodes/{name}", body(paused=paused), PatchKind.MERGE)
+            await kube.patch(f"/api/v1/nodes/{quote(name, safe='')}", body(paused=paused), PatchKind.MERGE)
     except NotFound:
         output.say(f"{name}: there is no such node")
         return ATTENTION

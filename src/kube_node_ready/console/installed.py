@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum, auto
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kube_node_ready import config, settings
 from kube_node_ready.checks.settings import SettingsError
@@ -38,6 +39,8 @@ class Installed(Struct, frozen=True):
     """The path of the controller's Lease, if it has one."""
     dry_run: bool = False
     removal_dry_run: bool = False
+    assumed: bool = False
+    """Nobody found it: these are the defaults, and may not be what holds."""
 
     @property
     def scope(self) -> Scope:
@@ -79,7 +82,7 @@ def _of(found: ConfigMap, namespace: str) -> Installed:
 
 def defaults(namespace: str) -> Installed:
     """What holds where nobody said otherwise, or where that cannot be read."""
-    return _controller(config.load(None, {"POD_NAMESPACE": namespace}, {}))
+    return replace(_controller(config.load(None, {"POD_NAMESPACE": namespace}, {})), assumed=True)
 
 
 def _controller(loaded: Config) -> Installed:

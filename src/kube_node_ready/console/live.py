@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec import Struct
+
 from kube_node_ready import ledger, watched
 from kube_node_ready.console import picture, reading
 from kube_node_ready.console.installed import Installed
@@ -24,8 +26,17 @@ _TICK_SECONDS = 1.0
 _QUICKEST_SECONDS = 0.25
 _FRESH = timedelta(seconds=10)
 _PATIENCE_SECONDS = 30
-Over = Callable[[Sequence[Standing]], int | None]
+Choose = Callable[["Live", datetime], list[Standing]]
+"""What is shown, in order."""
+Over = Callable[["Live", Sequence[Standing]], int | None]
 """The exit code, when there is nothing left to wait for."""
+
+
+class Followed(Struct, frozen=True):
+    """How it ended: the exit code, or None if its time was up; and what was shown last."""
+
+    code: int | None
+    last: list[Standing]
 
 
 class Watch:
@@ -45,11 +56,17 @@ class Watch:
         self._ring()
 
     @property
+    def complaint(self) -> str:
+        return printable(self._complaint) if self._heard == self._answers else ""
+
+    @property
     def trouble(self) -> str:
-        if not self._complaint or self._heard != self._answers:
-            return ""
-        since = f"{self._since.astimezone():%H:%M:%S}"
-        return f"no news since {since}: {printable(self._complaint)}. Trying again"
+        """The same, for somebody who goes on watching."""
+        return (
+            f"no news since {self._since.astimezone():%H:%M:%S}: {self.complaint}. Trying again"
+            if self.complaint
+            else ""
+        )
 
     @property
     def _heard(self) -> int:
@@ -90,6 +107,10 @@ class Live:
         return all(watch.cache.synced for watch in self._watches)
 
     @property
+    def complaint(self) -> str:
+        return next(filter(None, (watch.complaint for watch in self._watches)), "")
+
+    @property
     def trouble(self) -> str:
         return next(filter(None, (watch.trouble for watch in self._watches)), "")
 
@@ -109,7 +130,7 @@ class Live:
             self._running.result()  # a watch never ends but by a mistake of ours, which must not look like no news
 
     async def _add(self, kind: Any, changed: Callable[..., None], namespace: str = "") -> None:  # noqa: ANN401  a Kind
-        await reading.may_watch(self._kube, kind.path, namespace)
+        await reading.may_watch(self._kube, kind, namespace)
         self._watches.append(Watch(self._kube, kind, changed, self._news.set))
 
     @contextmanager
@@ -143,22 +164,20 @@ async def _filled(live: Live) -> None:
     end = time.monotonic() + _PATIENCE_SECONDS
     while not live.filled:
         if time.monotonic() > end:
-            raise NoAccess(live.trouble or "the API server does not answer in time")
+            raise NoAccess(f"the API server does not answer: {live.complaint or 'it is silent'}")
         await live.news(_QUICKEST_SECONDS)
 
 
-async def follow(
-    live: Live, shown: Shown, over: Over, choose: Callable[[Live, datetime], list[Standing]], seconds: float | None
-) -> int | None:
-    """Shows what is chosen until it is over. None if it was not, in time."""
+async def follow(live: Live, shown: Shown, choose: Choose, over: Over, seconds: float | None) -> Followed:
+    """Shows what is chosen until it is over, or for so many seconds."""
     end = time.monotonic() + seconds if seconds is not None else None
     while True:
         now = datetime.now(UTC)
         standings = choose(live, now)
-        shown.show(Frame(standings, now, live.notes, live.trouble))
-        if (code := over(standings)) is not None:
-            return code
+        shown.show(Frame(standings, now, live.notes, live.trouble, live.picture.known.keys()))
+        if (code := over(live, standings)) is not None:
+            return Followed(code, standings)
         left = end - time.monotonic() if end is not None else _TICK_SECONDS
         if left <= 0:
-            return None
+            return Followed(None, standings)
         await live.news(min(_TICK_SECONDS, left))

@@ -14,7 +14,8 @@ NODE, FILE = "NODE", "FILE"
 """Arguments that stand for a node and for a file: the shell completes them."""
 SHELLS = ("bash", "zsh", "fish")
 UNTIL = ("verified", "settled")
-_EXITS = "exit codes: {}, 2 a mistake on the command line, 3 no access to Kubernetes, 130 interrupted."
+_EXITS = "2 a mistake on the command line, 3 no access to Kubernetes"
+_ALWAYS = "10 a bug, 130 interrupted"
 _DURATION = re.compile(r"(?=.)(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
 _HOUR, _MINUTE = 3600, 60
 _WIDTH = 100
@@ -41,6 +42,9 @@ def parsed(prog: str, words: Sequence[str]) -> argparse.Namespace:
     made = parser(prog)
     options, unknown = made.parse_known_args(words)
     asked = _asked(made, options)
+    if isinstance(getattr(options, "node", None), list):  # argparse takes only those that stand together
+        options.node += [word for word in unknown if not word.startswith("-")]
+        unknown = [word for word in unknown if word.startswith("-")]
     if unknown:
         asked.error(_unknown(unknown[0], asked))
     if options.verb is None:
@@ -83,9 +87,9 @@ def verbs(made: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
     return {}
 
 
-def _told(prog: str, examples: tuple[str, ...], exits: str = "") -> str:
+def _told(prog: str, examples: tuple[str, ...], exits: str = "", others: str = _EXITS) -> str:
     shown = "examples:\n" + "".join(f"  {prog} {example}".rstrip() + "\n" for example in examples)
-    return shown + (f"\n{textwrap.fill(_EXITS.format(exits), _WIDTH)}" if exits else "")
+    return shown + (f"\n{textwrap.fill(f'exit codes: {exits}, {others}, {_ALWAYS}.', _WIDTH)}" if exits else "")
 
 
 def _add_place(made: argparse.ArgumentParser) -> None:
@@ -144,7 +148,7 @@ def _verify(made: argparse.ArgumentParser, prog: str) -> None:
     made.add_argument("node", nargs="*", metavar=NODE, help="which ones")
     made.add_argument("--all-failed", action="store_true", help="all nodes whose last attempt failed")
     made.add_argument("--wait", action="store_true", help="show them until there is a verdict")
-    made.add_argument("--timeout", metavar="TIME", type=seconds, default=600.0, help="how long to wait at most (10m)")
+    made.add_argument("--timeout", metavar="TIME", type=seconds, help="how long to wait at most (10m)")
     _add_place(made)
 
 
@@ -180,9 +184,8 @@ def _config(made: argparse.ArgumentParser, prog: str) -> None:
         f"{made.description}\nWhich of the two it is for is seen by its keys. The file alone counts: no environment\n"
         "variables, no flags, no cluster."
     )
-    check.epilog = _told(f"{prog} check", ("config.yaml", "--worker worker-config.yaml"), "0 it is fine").replace(
-        "2 a mistake on the command line, 3 no access to Kubernetes", "2 it has mistakes"
-    )
+    examples = ("config.yaml", "--worker worker-config.yaml")
+    check.epilog = _told(f"{prog} check", examples, "0 it is fine", "2 it has mistakes")
     check.add_argument("file", metavar=FILE, type=Path, help="in YAML or JSON")
     check.add_argument("--worker", action="store_true", help="it is a worker's, whatever it looks like")
 

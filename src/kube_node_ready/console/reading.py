@@ -113,11 +113,11 @@ async def listed(kube: Kube, kind: Kind[W, T], namespace: str = "") -> list[T]:
         more = {"continue": page.metadata.continue_}
 
 
-async def may_watch(kube: Kube, path: str, namespace: str = "") -> None:
-    """Raises what keeps us from it, before anything is built on it."""
-    nothing = {"watch": "1", "timeoutSeconds": "1", "fieldSelector": "metadata.name=nothing"}
-    with asking("watch", resource(path), namespace):
-        async with kube.stream(path, **nothing):  # type: ignore[arg-type]
+async def may_watch(kube: Kube, kind: Kind[W, T], namespace: str = "") -> None:
+    """Raises what keeps us from it, before anything is built on it. A right may hold for one name only."""
+    params = {"fieldSelector": "metadata.name=nothing", **kind.params, "watch": "1", "timeoutSeconds": "1"}
+    with asking("watch", resource(kind.path), namespace):
+        async with kube.stream(kind.path, **params):  # type: ignore[arg-type]
             pass
 
 

@@ -119,8 +119,8 @@ def _arguments(made: argparse.ArgumentParser) -> Iterator[str]:
 
 def _indented(epilog: str) -> str:
     """Examples as code, exit codes as a sentence."""
-    shown = [f"  {line}" if line.startswith("  ") else f"{line[:1].upper()}{line[1:]}" for line in epilog.splitlines()]
-    return "\n".join("\n".join(shown).replace("Examples:\n", "Examples:\n\n").splitlines()) + "\n"
+    shown = "\n".join(f"  {line}" if line.startswith("  ") else line for line in epilog.splitlines())
+    return shown.replace("examples:\n", "Examples:\n\n").replace("exit codes:", "Exit codes:") + "\n"
 
 
 def _shape(kind: type[Struct], before: str) -> Iterator[str]:

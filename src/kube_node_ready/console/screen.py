@@ -6,7 +6,7 @@ The table has a screen of its own, as a pager's, and the person's terminal comes
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from types import FrameType
@@ -32,6 +32,8 @@ class Frame(Struct, frozen=True):
     notes: Sequence[str] = ()
     trouble: str = ""
     """Why this may be old news."""
+    there: Collection[str] = ()
+    """All nodes that there are, shown or not."""
 
 
 class Shown(Protocol):
@@ -105,7 +107,7 @@ class Pipe:
                 yield f"{time}  {printable(standing.name)}  {standing.phase}{why}"
         for name in self._phases.keys() - {standing.name for standing in frame.standings}:
             del self._phases[name]
-            yield f"{time}  {printable(name)}  gone"
+            yield f"{time}  {printable(name)}  {'has nothing to prove any more' if name in frame.there else 'gone'}"
 
     def _new(self, texts: Sequence[str]) -> list[str]:
         fresh = [text for text in texts if text not in self._said]

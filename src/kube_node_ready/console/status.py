@@ -60,8 +60,10 @@ def place(options: argparse.Namespace) -> Place:
     return Place(options.namespace, options.kubeconfig, options.context)
 
 
-def needs_attention(standings: Sequence[Standing]) -> int:
-    return ATTENTION if any(standing.needs_attention for standing in standings) else OK
+def needs_attention(standings: Sequence[Standing], *, named: bool = False) -> int:
+    """By its exit code. Who names a node wants to know that it is gated, whoever's business that is."""
+    wanted = any(standing.needs_attention or (named and standing.gates) for standing in standings)
+    return ATTENTION if wanted else OK
 
 
 async def _once(options: argparse.Namespace) -> int:
@@ -71,13 +73,13 @@ async def _once(options: argparse.Namespace) -> int:
         mistakes.check_names(options.node, picture.known)
         standings = _chosen(picture.standings(dict.fromkeys(options.node) or picture.known, _now()), options)
         if needs_attention(standings):
-            await _check_controller(kube, picture.installed, notes)
+            await check_controller(kube, picture.installed, notes)
     _print(standings, picture, options.output)
     output.note(notes)
-    return needs_attention(standings)
+    return needs_attention(standings, named=bool(options.node))
 
 
-async def _check_controller(kube: Kube, installed: Installed, notes: Notes) -> None:
+async def check_controller(kube: Kube, installed: Installed, notes: Notes) -> None:
     """Said where nodes wait in vain. Who may not know it has seen the nodes all the same."""
     with suppress(NotAllowed):
         if installed.lease and not (found := await leader(kube, installed.lease)).at_work(_now()):
@@ -107,26 +109,41 @@ def print_table(standings: Sequence[Standing], look: table.Look) -> None:
 
 async def _watch(options: argparse.Namespace, shown: Shown) -> Ending:
     notes = Notes()
-    last: list[Standing] = []
 
     def choose(live: Live, now: datetime) -> list[Standing]:
-        last[:] = _chosen(live.standings(dict.fromkeys(options.node), now), options)
-        return last
+        return _chosen(live.standings(dict.fromkeys(options.node), now), options)
 
-    def over(standings: Sequence[Standing]) -> int | None:
+    def over(live: Live, standings: Sequence[Standing]) -> int | None:
         if options.until and set(options.node) - live.picture.known.keys():
             return ATTENTION
-        return needs_attention(standings) if is_over(standings, options.until) else None
+        return _verdict(standings, options) if is_over(standings, options.until) else None
 
     async with reading.cluster(place(options)) as kube:
         installed = await reading.what_is_installed(kube, options.namespace, notes)
         async with following.following(kube, installed, notes) as live:
             mistakes.check_names(options.node, live.picture.known)
-            code = await following.follow(live, shown, over, choose, options.timeout)
+            followed = await following.follow(live, shown, choose, over, options.timeout)
             gone = sorted(set(options.node) - live.picture.known.keys())
-    if code is not None:
-        return Ending(code, last, f"{words.listed(gone)} went away meanwhile" if gone else "")
-    return Ending(needs_attention(last), last, _late(last, options) if options.until else "")
+        last = followed.last
+        if followed.code is not None:
+            went = f"{words.listed(gone)} went away meanwhile" if gone else ""
+            return Ending(followed.code, last, went or _unproved(last, options))
+        late = [_late(last, options)] if options.until else []
+        idle = Notes()
+        await check_controller(kube, installed, idle)
+        return Ending(_verdict(last, options), last, "\n".join([*late, *(idle if late else ())]))
+
+
+def _verdict(standings: Sequence[Standing], options: argparse.Namespace) -> int:
+    return ATTENTION if _unproved(standings, options) else needs_attention(standings, named=bool(options.node))
+
+
+def _unproved(standings: Sequence[Standing], options: argparse.Namespace) -> str:
+    """Named nodes that are to be verified, and that nobody is going to verify."""
+    if options.until != "verified" or not options.node:
+        return ""
+    idle = [standing for standing in standings if not standing.verified and not standing.needs_attention]
+    return "\n".join(f"{standing.name} is not verified: {standing.waits_for or standing.phase}" for standing in idle)
 
 
 def is_over(standings: Sequence[Standing], until: str | None) -> bool:
@@ -140,7 +157,7 @@ def is_over(standings: Sequence[Standing], until: str | None) -> bool:
 
 
 def _late(last: Sequence[Standing], options: argparse.Namespace) -> str:
-    waiting = [standing.name for standing in last if standing.needs_attention]
+    waiting = [standing for standing in last if not is_over([standing], options.until)]
     within = words.span(timedelta(seconds=options.timeout))
     return f"{words.count(len(waiting), 'node')} not {options.until} within {within}"
 

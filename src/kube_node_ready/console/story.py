@@ -78,7 +78,7 @@ def _gate(standing: Standing, installed: Installed) -> Iterator[str]:
     elif standing.guarded:
         yield f"Open, but the node has something to prove: it lacks the label {label}."
     else:
-        yield f"None: {standing.decision.reason}."
+        yield f"None: {printable(standing.decision.reason, _LONGEST)}."
     if joined:
         yield f"The node joined {words.ago(joined, now)} ({words.moment(joined)})."
     if node.deleting:
@@ -92,8 +92,10 @@ def _attempts(standing: Standing, installed: Installed) -> Iterator[str]:
         return
     when = f" {words.ago(record.at, now)}" if record.at else ""
     reason = printable(record.reason, _LONGEST)
-    if record.outcome is Outcome.PENDING:
-        yield f"To be verified again, {reason}{when}. There were {words.count(record.attempt, 'attempt')} before."
+    if record.outcome is Outcome.PENDING and not standing.guarded:
+        yield f"None has been made: {reason}{when}."
+    elif record.outcome is Outcome.PENDING:
+        yield f"To be verified again, {reason}{when}."
     elif record.is_proof:
         took = f", in {record.seconds:g} s" if record.seconds else ""
         yield f"Attempt {record.attempt} passed{when}{took}."
@@ -147,10 +149,12 @@ def _next(standing: Standing) -> Iterator[str]:
         yield "Nothing, until someone asks for it: reconciliation.exhaustedRetrySeconds is 0."
     elif standing.verified and left is not None:
         yield f"It is checked again in {words.span(left)}{at}."
+    elif standing.phase is Phase.REMOVING:
+        yield "It is removed."
     elif standing.verified or standing.phase is Phase.IGNORED:
         yield "Nothing, as long as it stays as it is."
     else:
-        yield f"{standing.decision.reason}."
+        yield f"{printable(standing.decision.reason, _LONGEST)}."
 
 
 def _removal(standing: Standing, installed: Installed) -> Iterator[str]:
@@ -187,9 +191,10 @@ def _removal(standing: Standing, installed: Installed) -> Iterator[str]:
 def _spent(standing: Standing, policy: RemovalPolicy) -> str:
     seen, fleet = standing.seen, standing.seen.fleet
     gone, allowed = len(budget.recent(seen, policy)), budget.limit(fleet.in_pool, policy)
+    failing = fleet.failing + fleet.doubtful
     pool = f"of pool {printable(seen.node.pool)}" if seen.node.pool else "of nodes without a pool"
     return (
-        f"{gone} of {allowed} removals {pool} within {words.span(policy.window)} are spent, and {fleet.failing} of "
+        f"{gone} of {allowed} removals {pool} within {words.span(policy.window)} are spent, and {failing} of "
         f"{words.count(fleet.managed, 'node')} fail at once"
     )
 
