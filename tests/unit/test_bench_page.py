@@ -94,8 +94,8 @@ def test_what_was_promised_holds_or_does_not() -> None:
     text = page.page(
         Results(
             [
-                a_burst(controller_writes_a_node=5.0),
-                a_result("floor", 1000, seconds_until_all_released=72.0, cpu_seconds={"kube-apiserver": 90.0}),
+                a_burst(controller_writes_a_node=5.0, controller_cpu_seconds=18.0),
+                a_result("floor", 1000, seconds_until_all_released=72.0, cpu_seconds={"kube-apiserver": 145.2}),
                 a_result("idle", 1000, controller_cpu_seconds_a_minute=0.05),
                 a_result("idle", 5000, controller_cpu_seconds_a_minute=0.15),
             ]
@@ -104,7 +104,8 @@ def test_what_was_promised_holds_or_does_not() -> None:
     assert row(text, "… API writes a node")[1:] == ["5", "5", "holds"]
     assert row(text, "… with 5,000, in times of that")[1:] == ["2", "3.00", "**1.50 times that**"]
     assert row(text, "the worker: CPU")[2:] == [plots.NOT_MEASURED, ""]
-    assert row(text, "CPU seconds of the API server")[1:] == ["72.6", "90"]
+    assert row(text, "… CPU seconds")[1:] == ["9", "18", "**2.00 times that**; 9 on a day as fast as that one"]
+    assert row(text, "CPU seconds of the API server")[1:] == ["72.6", "145"]
 
 
 def test_a_burst_that_was_never_finished_has_no_time() -> None:
