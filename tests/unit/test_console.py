@@ -238,6 +238,21 @@ class TestTheLiveView:
             ["b  gone", "a  has nothing to prove any more"],
         )
 
+    @pytest.mark.parametrize("turns", range(4))
+    def test_ctrl_c_counts_also_when_it_comes_together_with_news(self, turns: int) -> None:
+        async def pressed() -> bool:
+            view = Live(cast("Any", None), Installed(POLICY, "kube-system"), Notes())
+            waiting = asyncio.create_task(view.news(5))
+            await asyncio.sleep(0.01)
+            view.ring()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            return waiting.cancelled()
+
+        assert asyncio.run(pressed())
+
     def test_a_watch_that_dies_is_no_lack_of_news(self) -> None:
         async def die() -> None:
             raise RuntimeError("a mistake of ours")

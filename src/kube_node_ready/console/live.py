@@ -123,7 +123,9 @@ class Live:
     async def news(self, within: float) -> None:
         """Until something changed, or so many seconds. A burst is one piece of news."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), max(0.0, within - _QUICKEST_SECONDS))
+            # Not wait_for: in Python 3.11 it forgets a Ctrl-C that comes together with news.
+            async with asyncio.timeout(max(0.0, within - _QUICKEST_SECONDS)):
+                await self._news.wait()
         await asyncio.sleep(min(_QUICKEST_SECONDS, within))
         self._news.clear()
         if self._running and self._running.done():
