@@ -64,12 +64,12 @@ BARS = (
     ),
     Bar("… with 5,000, in times of that", 2, _growth_at_rest),
     Bar(
-        "the worker: CPU milliseconds, median",
+        "the worker as a process: CPU milliseconds, median",
         80,
         _figure("worker", 1, "as_a_process", "cpu_milliseconds", "median"),
         is_cpu_time=True,
     ),
-    Bar("the worker: peak memory, MiB", 22.9, _figure("worker", 1, "as_a_process", "peak_mebibytes", "worst")),
+    Bar("… its peak memory, MiB, at worst", 22.9, _figure("worker", 1, "as_a_process", "peak_mebibytes", "worst")),
 )
 
 

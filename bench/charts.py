@@ -64,7 +64,9 @@ def _burst(found: Results, name: str, ours: str, theirs: str) -> str:
     original = peers.PEERS[0]
     series = {
         "ours": [found.value("burst", nodes, ours) for nodes in plan.BURSTS],
-        original.short: [getattr(original.bursts.get(nodes), theirs, None) for nodes in plan.BURSTS],
+        f"{original.short}, {peers.MEASURED}": [
+            getattr(original.bursts.get(nodes), theirs, None) for nodes in plan.BURSTS
+        ],
     }
     return plots.bars(TITLES[name], _sizes(plan.BURSTS), series)
 
@@ -73,7 +75,9 @@ def _idle(found: Results) -> str:
     series = {"ours": [found.value("idle", nodes, "controller_cpu_seconds_a_minute") for nodes in plan.IDLE]}
     for peer in peers.PEERS:
         if peer.idle_cpu_seconds_a_minute is not None:
-            series[peer.short] = [peer.idle_cpu_seconds_a_minute if nodes == _BURST else None for nodes in plan.IDLE]
+            series[f"{peer.short}, {peers.MEASURED}"] = [
+                peer.idle_cpu_seconds_a_minute if nodes == _BURST else None for nodes in plan.IDLE
+            ]
     return plots.bars(TITLES["idle"], _sizes(plan.IDLE), series)
 
 

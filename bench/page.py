@@ -50,8 +50,10 @@ _LIMITS = """\
   shows which part of a node's time is the controller's. With a bigger control plane the same burst is faster, until
   one of these is met:
 - `maxConcurrentVerifications` (1,000) worker pods at a time, and `kubernetes.qps` (500) requests a second, of which a
-  node takes five: 100 nodes a second.
-- **One core.** The controller is one process with one event loop; what a node costs it in CPU is the bound. Of that
+  node takes two until it is released and three afterwards: 250 nodes a second for a while, 100 for ever. Where nodes
+  come faster than that, as beside 5,000 verified ones here, they wait for it for some seconds.
+- **One core.** The controller is one process with one event loop; what a node costs it in CPU is the bound, here at
+  about 100 nodes a second, too. Of that
   time in a burst, a profile (py-spy, 2026-11-16) finds a quarter in sockets and TLS, a quarter in reading watches (each
   Node comes eight times, 14 KB long), 40 % in looking at nodes, of which half is asking the API server, and nothing
   that stands out.
@@ -121,7 +123,8 @@ def _first(found: Results) -> str:
             f"the Go original with 1,000, in CPU s: {_beside(original.idle_cpu_seconds_a_minute, few, scale)}",
         ),
     ]
-    return cells.table(("what matters", "measured", "what it means"), rows)
+    table = cells.table(("what matters", "measured", "what it means"), rows)
+    return f"{table}\nRatios of CPU seconds are by the floor of each one's own day ([below](#beside-others)).\n"
 
 
 def _growth(found: Results) -> str:

@@ -1,6 +1,7 @@
 """`make run`: nodes join gated, the operator is installed, two nodes open, and one that is broken stays shut."""
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
@@ -45,17 +46,32 @@ def _parser() -> argparse.ArgumentParser:
 def _run(cluster: str, *, simulate: bool) -> int:
     if runs.kept(cluster):
         say(f"the cluster is up already, and this is how it stands; `{_stop(cluster)}` takes it away")
-        code = _watch(cluster)
-        return 0 if code == _SOME_NODE_IS_GATED else code
+        return _watch_and_tell(cluster)
     if not simulate and not network.is_root():
         say("real nodes need root, so these are simulated")
         simulate = True
     begun = datetime.now(UTC)
     say("starting the control plane")
     nodes = stage.with_simulated_nodes(cluster) if simulate else stage.with_real_nodes(cluster)
-    if (code := _watch(cluster)) != _SOME_NODE_IS_GATED:
+    try:
+        code = _watch(cluster)
+    except KeyboardInterrupt:
+        _tell_what_to_try(cluster, nodes)
+        return 0
+    if code != _SOME_NODE_IS_GATED:
         return code or _missed(nodes)
     return _tell(cluster, nodes, begun)
+
+
+def _watch_and_tell(cluster: str) -> int:
+    """Of a cluster that was up before."""
+    with contextlib.suppress(KeyboardInterrupt):
+        if (code := _watch(cluster)) not in (0, _SOME_NODE_IS_GATED):
+            return code
+    with _client(cluster) as client:
+        simulated = any(node.metadata and node.metadata.name == stage.SIMULATED.broken for node in client.list(Node))
+    _tell_what_to_try(cluster, stage.SIMULATED if simulated else stage.REAL)
+    return 0
 
 
 def _watch(cluster: str) -> int:
@@ -71,7 +87,7 @@ def _missed(nodes: Nodes) -> int:
 
 
 def _tell(cluster: str, nodes: Nodes, begun: datetime) -> int:
-    with Client(KubeConfig.from_file(_kubeconfig(cluster)), trust_env=False) as client:
+    with _client(cluster) as client:
         opened = {name: _verified_at(client.get(Node, name)) for name in nodes.sound}
         pods = client.list(Pod, labels={"app": stage.WORKLOAD})
         places = sorted(str(pod.spec.nodeName) for pod in pods if pod.spec and pod.spec.nodeName)
@@ -79,11 +95,18 @@ def _tell(cluster: str, nodes: Nodes, begun: datetime) -> int:
         say(f"{' and '.join(shut)} should be open by now: `{_lab(cluster, 'shell')}`, then kube-node-ready explain")
         return 1
     last = max(at for at in opened.values() if at)
+    seconds = (last - begun).total_seconds()
     print(
-        f"\n{' and '.join(nodes.sound)} were open {(last - begun).total_seconds():.0f} s after the start, and the"
+        f"\n{' and '.join(nodes.sound)} were open {seconds:.0f} s after the control plane's start, and the"
         f" workload's pods run on {' and '.join(places) or 'none of them yet'}.\n{nodes.broken} stays gated: pods there"
-        " would find no DNS.\n"
+        " would find no DNS."
     )
+    _tell_what_to_try(cluster, nodes)
+    return 0
+
+
+def _tell_what_to_try(cluster: str, nodes: Nodes) -> None:
+    print()
     rows = [
         (_lab(cluster, "shell"), "a shell with kubectl, helm and kube-node-ready; in it:"),
         (f"  kube-node-ready explain {nodes.broken}", "the whole story of one node"),
@@ -95,7 +118,10 @@ def _tell(cluster: str, nodes: Nodes, begun: datetime) -> int:
     width = max(len(command) for command, _ in rows)
     for command, what in rows:
         print(f"  {command:<{width}}   {what}")
-    return 0
+
+
+def _client(cluster: str) -> Client:
+    return Client(KubeConfig.from_file(_kubeconfig(cluster)), trust_env=False)
 
 
 def _verified_at(node: Node) -> datetime | None:

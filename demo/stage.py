@@ -30,33 +30,37 @@ class Nodes:
     broken: str
 
 
+REAL = Nodes(("node-1", "node-2"), "node-3")
+SIMULATED = Nodes(("node-0", "node-1"), "broken-0")
+
+
 def with_real_nodes(cluster: str) -> Nodes:
     """Three nodes by kubelets of their own, and the operator by its chart and its image."""
-    sound, broken = ("node-1", "node-2"), "node-3"
     with _image() as archive, lab.plane(keep_as=cluster) as plane:
         say(f"starting three nodes that join with the taint {GATE.key}, one with broken DNS")
-        nodes = plane.start_nodes(*sound, broken, taints=[GATE])
+        nodes = plane.start_nodes(*REAL.sound, REAL.broken, taints=[GATE])
         nodes[-1].break_dns()
         plane.wait_for_dns()
         _start_workload(plane)
         say("giving the nodes the image, and installing the chart")
         plane.import_image(archive())
         _install(plane)
-    return Nodes(sound, broken)
+    return REAL
 
 
 def with_simulated_nodes(cluster: str) -> Nodes:
     """Three nodes whose pods end as the lab decides; the controller, which has nowhere to run, is a process here."""
     with lab.plane(keep_as=cluster) as plane:
         say(f"starting three simulated nodes that join with the taint {GATE.key}, one with broken DNS")
-        sound = plane.fake_nodes(2, prefix="node", verdict=lab.passes(_report(dns_error="")), taints=[GATE])
+        say("what their checks find, and how long they take, is made up")
+        plane.fake_nodes(2, prefix="node", verdict=lab.passes(_report(dns_error="")), taints=[GATE])
         timed_out = lab.fails(_report(dns_error="timed out after 10 s"))
-        broken = plane.fake_nodes(1, prefix="broken", verdict=timed_out, taints=[GATE])
+        plane.fake_nodes(1, prefix="broken", verdict=timed_out, taints=[GATE])
         _start_workload(plane)
         say("starting the controller")
         plane.kubectl("create", "serviceaccount", "kube-node-ready-worker", f"--namespace={NAMESPACE}")
         _start_controller(plane)
-    return Nodes(sound.names, *broken.names)
+    return SIMULATED
 
 
 @contextlib.contextmanager

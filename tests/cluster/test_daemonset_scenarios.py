@@ -139,7 +139,7 @@ def test_the_command_line_tells_of_it_and_asks_it_again(world: Real, release: Re
     proved = world.node().record.attempt
     asked = console.ask("verify", world.name, "--wait", "--timeout=60s")
     assert asked.returncode == 0, asked.stderr
-    assert "which the pod on it begins; it stays open meanwhile" in asked.stdout
+    assert "which the pod on it begins; it stays open, meanwhile" in asked.stdout
     assert world.node().record.attempt > proved
     assert is_released(world)
 

@@ -103,7 +103,7 @@ def test_what_was_promised_holds_or_does_not() -> None:
     ).split("## What was promised")[1]
     assert row(text, "… API writes a node")[1:] == ["5", "5", "holds"]
     assert row(text, "… with 5,000, in times of that")[1:] == ["2", "3.00", "**1.50 times that**"]
-    assert row(text, "the worker: CPU")[2:] == [plots.NOT_MEASURED, ""]
+    assert row(text, "the worker as a process: CPU")[2:] == [plots.NOT_MEASURED, ""]
     assert row(text, "… CPU seconds")[1:] == ["9", "18", "**2.00 times that**; 9 on a day as fast as that one"]
     assert row(text, "CPU seconds of the API server")[1:] == ["72.6", "145"]
 

@@ -298,6 +298,11 @@ class TestTheStory:
         assert "Removal: Never" in text
         assert "Look further" not in text
 
+    def test_of_removal_nothing_is_claimed_that_was_not_read(self) -> None:
+        text = self.told(gated("a", failed()), into=installed.defaults("nowhere"))
+        assert "Removal: Unknown: the configuration could not be read from here." in text
+        assert "in a row it is given up" not in text
+
     def test_of_one_that_may_be_removed_has_the_numbers(self) -> None:
         text = self.told(gated("a", failed(5)), Installed(REMOVING, "kube-system", slots=9))
         assert "0 of 1 removals of nodes without a pool within 1 h are spent, and 1 of 1 node fail at once" in text

@@ -11,7 +11,7 @@ from msgspec import Struct
 from kube_node_ready import objects
 from kube_node_ready.console import live as following
 from kube_node_ready.console import mistakes, output, picture, reading, words
-from kube_node_ready.console.installed import Installed
+from kube_node_ready.console.installed import Installed, Mode
 from kube_node_ready.console.live import Live
 from kube_node_ready.console.mistakes import Mistake
 from kube_node_ready.console.picture import Known, Standing
@@ -28,6 +28,7 @@ from kube_node_ready.verify.report import printable
 ASKED = "asked for by hand"
 _MOST_RACES = 10
 _PATIENCE_SECONDS = 600.0
+_LONGEST = 1000
 
 
 class Asked(Struct, frozen=True):
@@ -152,7 +153,8 @@ async def _write(kube: Kube, known: Known, installed: Installed) -> Known | None
 
 
 def _consequence(standing: Standing, number: int) -> str:
-    meanwhile = "it stays gated until it passes" if standing.gates else "it stays open meanwhile"
+    how_long = "even if it fails" if standing.mode is Mode.CONTROLLER else "meanwhile"
+    meanwhile = "it stays gated until it passes" if standing.gates else f"it stays open, {how_long}"
     karpenter = "" if standing.node.registered else "; Karpenter has yet to register it, which comes first"
     return f"asked for a new proof, attempt {number}, which {standing.beginner} begins; {meanwhile}{karpenter}"
 
@@ -190,5 +192,6 @@ def _told(asked: Asked, node: Node | None, seconds: float) -> str:
             return f"{asked.name}: passed"
         case None:
             return f"{asked.name}: no verdict within {words.span(timedelta(seconds=seconds))}"
-    still_there = node is not None and node.uid == asked.uid
-    return f"{asked.name}: {printable(node.record.reason) if node and still_there else 'it is gone'}"
+    if node is None or node.uid != asked.uid:
+        return f"{asked.name}: it is gone"
+    return f"{asked.name}: failed: {printable(node.record.reason, _LONGEST)}"

@@ -72,9 +72,7 @@ def _wrapped(line: str, width: int | None) -> list[str]:
     if width is None or line.startswith("kubectl "):  # a command is copied whole
         return [f"  {line}"]
     room = max(40, min(width, _WIDEST))
-    return textwrap.wrap(
-        line, room, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False, drop_whitespace=False
-    )
+    return textwrap.wrap(line, room, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 
 
 async def _events(kube: Kube, name: str, notes: Notes) -> tuple[Event, ...] | None:

@@ -25,7 +25,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _named(mistake: str, file: Path) -> str:
     """With its file, unless it is about the file as a whole, and names it."""
-    return mistake if mistake.startswith((f"{file} ", f"the file {file} ")) else f"{file}: {mistake}"
+    if mistake.startswith((f"{file} ", f"the file {file} ")):
+        return mistake
+    return f"{file}: {mistake.removeprefix(f'{file.name}: ')}"
 
 
 def _mistakes(file: Path, *, worker: bool) -> tuple[list[str], tuple[str, ...]]:

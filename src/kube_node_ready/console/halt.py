@@ -18,6 +18,7 @@ from kube_node_ready.kube.errors import AlreadyExists, NotFound
 from kube_node_ready.verify.nodes import PAUSE_ANNOTATION
 
 _CONFIGMAPS = "configmaps"
+_SINGLE = "nodes that were paused by name still are, until they are resumed by name"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -31,7 +32,7 @@ async def _run(options: argparse.Namespace, *, paused: bool) -> int:
         if not options.node:
             await _all(kube, installed, paused=paused)
         codes = [await _one(kube, name, paused=paused) for name in dict.fromkeys(options.node)]
-    if paused and not installed.policy.removal and not installed.assumed:
+    if not installed.policy.removal and not installed.assumed:
         in_mode = "nodeManagement.deleteFailedNodes is false" if installed.mode is Mode.CONTROLLER else "DaemonSet mode"
         notes.add(f"nothing would be removed in any case: {in_mode}")
     output.note(notes)
@@ -45,14 +46,15 @@ def body(*, paused: bool) -> bytes:
 
 async def _all(kube: Kube, installed: Installed, *, paused: bool) -> None:
     path, namespace = installed.scope.ledger_path, installed.namespace
-    told = "no node is removed until `resume`" if paused else "failed nodes may be removed again, within the budget"
+    told = "no node is removed until `resume`" if paused else f"removal is not paused; {_SINGLE}"
     try:
         with asking("patch", _CONFIGMAPS, namespace):
             await kube.patch(path, body(paused=paused), PatchKind.MERGE)
     except NotFound:
-        if paused and installed.assumed:
+        if installed.assumed:
             nowhere = f'neither configuration nor ledger of removals is in the namespace "{namespace}"'
-            raise Mistake(f"nothing was paused: {nowhere}; -n says where it is installed") from None
+            done = "paused" if paused else "resumed"
+            raise Mistake(f"nothing was {done}: {nowhere}; -n says where it is installed") from None
         if paused:
             await _begin(kube, path, namespace)
         else:
@@ -79,5 +81,5 @@ async def _one(kube: Kube, name: str, *, paused: bool) -> int:
     except NotFound:
         output.say(f"{name}: there is no such node")
         return ATTENTION
-    output.out([f"{name}: " + ("it is not removed until `resume`" if paused else "it may be removed again")])
+    output.out([f"{name}: " + (f"it is not removed until `resume {name}`" if paused else "its pause is over")])
     return OK

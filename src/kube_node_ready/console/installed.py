@@ -82,7 +82,8 @@ def _of(found: ConfigMap, namespace: str) -> Installed:
 
 def defaults(namespace: str) -> Installed:
     """What holds where nobody said otherwise, or where that cannot be read."""
-    return replace(_controller(config.load(None, {"POD_NAMESPACE": namespace}, {})), assumed=True)
+    # Nor is it known whose Lease it would be.
+    return replace(_controller(config.load(None, {"POD_NAMESPACE": namespace}, {})), assumed=True, lease="")
 
 
 def _controller(loaded: Config) -> Installed:

@@ -111,7 +111,7 @@ def _status(made: argparse.ArgumentParser, prog: str) -> None:
     made.epilog = _told(
         prog,
         ("", "node-1 node-2 -o wide", "--gated -o json", "--watch", "--until verified --timeout 120s"),
-        "0 nothing that was asked for is gated or failing, 1 something is (with --until: at its end)",
+        "0 no node that was asked for has anything to prove or fails, 1 one does (with --until: at its end)",
     )
     made.add_argument("node", nargs="*", metavar=NODE, help="these only")
     made.add_argument("--gated", action="store_true", help="only nodes that have something to prove")
@@ -137,8 +137,8 @@ def _explain(made: argparse.ArgumentParser, prog: str) -> None:
 def _verify(made: argparse.ArgumentParser, prog: str) -> None:
     made.description = (
         "Has nodes verified again, now: takes the label off and asks for a new proof, in one patch. A node that is\n"
-        "open stays open meanwhile; no taint is touched. What failed before is forgotten, so a node that was given\n"
-        "up is tried at once. One with a worker at work is left to it."
+        "open stays open meanwhile, and with the controller even if it fails: no taint is touched. What failed before\n"
+        "is forgotten, so a node that was given up is tried at once. One with a worker at work is left to it."
     )
     made.epilog = _told(
         prog,

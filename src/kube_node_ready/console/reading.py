@@ -96,7 +96,10 @@ async def book(kube: Kube, found: Installed, notes: Notes) -> Ledger:
     except NotAllowed as why:
         notes.add(f"{why}. Without it, nobody here knows what may be removed")
         return _UNREAD
-    return ledger.read(decoded(answer, objects.ConfigMap))
+    book = ledger.read(decoded(answer, objects.ConfigMap))
+    if book.paused:
+        notes.add("removal is paused; `resume` ends that")
+    return book
 
 
 async def listed(kube: Kube, kind: Kind[W, T], namespace: str = "") -> list[T]:

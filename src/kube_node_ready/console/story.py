@@ -62,7 +62,7 @@ def story(standing: Standing, installed: Installed, facts: Facts) -> list[Part]:
 
 
 def headline(standing: Standing) -> str:
-    why = standing.waits_for
+    why = f"waits for {standing.waits_for}" if standing.begins else standing.waits_for
     return f"{printable(standing.name)} is {standing.phase}{f': {why}' if why else ''}"
 
 
@@ -113,7 +113,12 @@ def _in_a_row(standing: Standing, installed: Installed) -> str:
         rule = installed.policy.reverification
         return f"{often} since it passed{f', and {rule.threshold} close the gate' if rule else ''}."
     since = f", for {words.span(standing.seen.now - record.since)}" if record.since and row else ""
-    return f"{often}{since}. After {most} in a row it is given up: tried slowly, and removed if that is on."
+    often += f"{since}."
+    return (
+        often
+        if installed.assumed
+        else f"{often} After {most} in a row it is given up: tried slowly, and removed if that is on."
+    )
 
 
 def _checks(standing: Standing) -> Iterator[str]:
@@ -124,7 +129,7 @@ def _checks(standing: Standing) -> Iterator[str]:
     width = max((len(_subject(check)) for check in found), default=0)
     for check in found:
         verdict = "passed" if check.ok else "FAILED"
-        why = f"  {printable(check.error)}" if check.error else ""
+        why = f"  {printable(check.error, _LONGEST)}" if check.error else ""
         yield f"{_subject(check).ljust(width)}  {verdict}  {check.ms:>6} ms{why}"
 
 
@@ -159,6 +164,9 @@ def _next(standing: Standing) -> Iterator[str]:
 
 def _removal(standing: Standing, installed: Installed) -> Iterator[str]:
     policy = installed.policy
+    if installed.assumed:
+        yield "Unknown: the configuration could not be read from here."
+        return
     if installed.mode is Mode.DAEMONSET:
         yield "Never: in DaemonSet mode no node is removed."
         return
@@ -170,7 +178,7 @@ def _removal(standing: Standing, installed: Installed) -> Iterator[str]:
         yield "Not now: it has nothing to prove."
         return
     if not standing.gates:
-        yield "Not now: what someone opened by hand is spared."
+        yield "Not now: a node that is open is spared."
     elif record.blamed < policy.max_failures:
         yield (
             f"Not yet: {words.count(record.blamed, 'failure')} in a row by its own fault, and it takes "
@@ -228,5 +236,5 @@ def _further(standing: Standing, installed: Installed) -> Iterator[str]:
     elif installed.mode is Mode.DAEMONSET and standing.guarded:
         pods = "--selector=app.kubernetes.io/component=daemonset"
         yield f"kubectl get pods --namespace={namespace} {pods} --field-selector=spec.nodeName={name}"
-    if standing.needs_attention:
+    if standing.failing:
         yield f"When it is mended: kube-node-ready verify {name} --wait"

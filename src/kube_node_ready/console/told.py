@@ -8,6 +8,8 @@ from msgspec import Meta, Struct
 from kube_node_ready.console.picture import Standing
 from kube_node_ready.verify.report import printable
 
+_LONGEST = 1000
+
 
 class Check(Struct, frozen=True):
     name: Annotated[str, Meta(description="`dns`, `api`, …")]
@@ -63,7 +65,7 @@ def told(standing: Standing, namespace: str) -> Told:
     return Told(
         name=node.name,
         phase=standing.phase.value,
-        reason=printable(standing.decision.reason),
+        reason=printable(standing.decision.reason, _LONGEST),
         waits_for=standing.waits_for,
         verified=standing.verified,
         gated=bool(standing.gates),
@@ -71,7 +73,7 @@ def told(standing: Standing, namespace: str) -> Told:
         attempt=standing.attempt,
         failures=record.failures,
         outcome=record.outcome.value,
-        error=printable(record.reason),
+        error=printable(record.reason, _LONGEST),
         checks=tuple(Check(printable(check.name, 40), check.ok, check.ms) for check in record.checks),
         next=_next(standing),
         worker=_worker(standing, namespace),
@@ -95,4 +97,4 @@ def _worker(standing: Standing, namespace: str) -> WorkerPod | None:
     worker = standing.worker
     if worker is None:
         return None
-    return WorkerPod(worker.name, namespace, worker.attempt, worker.state.value, printable(worker.reason))
+    return WorkerPod(worker.name, namespace, worker.attempt, worker.state.value, printable(worker.reason, _LONGEST))

@@ -53,7 +53,7 @@ def access(kubeconfig: Path | None = None, context: str | None = None) -> Access
     except KeyError as why:
         raise AccessError(f"{where}: {why} is missing") from why
     except (TypeError, AttributeError) as why:
-        raise AccessError(f"{where}: this is no kubeconfig: {_first_line(why)}") from why
+        raise AccessError(f"{where}: this is no kubeconfig: it holds something else, or nothing") from why
     except (ConfigError, msgspec.MsgspecError, OSError, ValueError) as why:
         raise AccessError(f"{where}: {_first_line(why)}") from why
 
