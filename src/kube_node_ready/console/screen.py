@@ -47,7 +47,7 @@ def drawn(frame: Frame, look: Look, height: int) -> list[str]:
     warnings = [*filter(None, [frame.trouble]), *frame.notes]
     foot = [table.painted(table.cut(text, width), table.YELLOW, wanted=look.colour) for text in warnings]
     foot.append(table.painted("Ctrl-C ends this.", table.DIM, wanted=look.colour))
-    room = max(1, height - len(foot) - 4)
+    room = max(1, height - len(foot) - 5)
     left = len(frame.standings) - room
     listed = frame.standings if left <= 0 else frame.standings[: room - 1]
     more = [f"… and {len(frame.standings) - len(listed):,} more"] if left > 0 else []

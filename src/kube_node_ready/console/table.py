@@ -27,6 +27,7 @@ _GAP = "  "
 _ROOM_FOR_REASON = 36
 _LONGEST_NAME = 253
 _WIDE = ("GATES", "POOL", "BOOT", "SINCE", "WORKER")
+_TOO_NARROW = "(not all checks are shown: the terminal is too narrow; -o wide and -o json tell all)"
 
 
 class Cell(Struct, frozen=True):
@@ -46,13 +47,17 @@ class Look(Struct, frozen=True):
 def lines(standings: Sequence[Standing], look: Look, now: datetime) -> list[str]:
     """A heading, and a line a node. Columns of checks are those that any of these nodes has.
 
-    Where the reasons would have no room, checks that nobody failed are left out first, and then all of them.
+    Where the reasons would have no room, checks that nobody failed are left out first, and then all of them; a last
+    line says so.
     """
     found = [check for standing in standings for check in standing.node.record.checks]
     choices = [_ordered(found), _ordered(check for check in found if not check.ok), []]
     tables = [_rows(standings, checks, now, wide=look.wide) for checks in choices]
     rows = next((rows for rows in tables if _fits(rows, look)), tables[-1])
-    return [_line(row, _widths(rows), look) for row in rows]
+    shown = [_line(row, _widths(rows), look) for row in rows]
+    if len(rows[0]) == len(tables[0][0]):
+        return shown
+    return [*shown, painted(cut(_TOO_NARROW, look.width or 0), DIM, wanted=look.colour)]
 
 
 def _fits(rows: Sequence[Sequence[Cell]], look: Look) -> bool:
