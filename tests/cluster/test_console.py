@@ -301,7 +301,7 @@ def test_nobody_at_home_is_one_sentence(site: Site, console: Console, tmp_path: 
     closed.write_text(yaml.safe_dump(content))
     told = Console(site, closed).ask("status")
     assert told.returncode == 3
-    assert told.stderr.startswith("kube-node-ready: the API server does not answer: ")
+    assert told.stderr.startswith("kube-node-ready: the API server https://127.0.0.1:1 does not answer: ")
     assert told.stderr.count("\n") == 1
 
 

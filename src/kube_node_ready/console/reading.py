@@ -16,7 +16,7 @@ from kube_node_ready.console.rights import NoAccess, NotAllowed, asking, told
 from kube_node_ready.kube.access import Access, access
 from kube_node_ready.kube.cache import Kind
 from kube_node_ready.kube.client import Kube, resource
-from kube_node_ready.kube.errors import AccessError, NotFound
+from kube_node_ready.kube.errors import AccessError, NotFound, Unreachable
 from kube_node_ready.kube.wire import Page, W
 from kube_node_ready.verify.model import Ledger, Worker
 from kube_node_ready.verify.report import printable
@@ -45,8 +45,15 @@ class Notes(list[str]):
 
 @asynccontextmanager
 async def cluster(place: Place) -> AsyncIterator[Kube]:
-    async with Kube(_access(place), agent=_AGENT) as kube:
-        yield kube
+    found = _access(place)
+    try:
+        async with Kube(found, agent=_AGENT) as kube:
+            yield kube
+    except (NoAccess, Unreachable) as why:
+        cause = why if isinstance(why, Unreachable) else why.__cause__
+        if not isinstance(cause, Unreachable):
+            raise
+        raise NoAccess(f"the API server {found.server} does not answer: {cause.message}") from why
 
 
 def _access(place: Place) -> Access:
