@@ -245,9 +245,14 @@ class TestConfigCheck:
             assert code(["config", "check", str(ROOT / "examples" / name)]) == 0, name
 
     def test_whose_it_is_is_seen_by_its_keys(self) -> None:
-        assert file_check.is_workers({"payload": True, "logging": {}})
-        assert not file_check.is_workers({"logging": {}})
-        assert not file_check.is_workers({"worker": {}})
+        assert file_check.is_workers({"payload", "logging"})
+        assert not file_check.is_workers({"logging"})
+        assert not file_check.is_workers({"worker"})
+
+    @pytest.mark.parametrize("name", ["values-daemonset-once.yaml", "values-two-replicas.yaml"])
+    def test_values_of_the_chart_are_called_so(self, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert code(["config", "check", str(ROOT / "examples" / name)]) == 2
+        assert "note: these look like values of the Helm chart" in capsys.readouterr().err
 
 
 def test_the_page_is_up_to_date() -> None:
