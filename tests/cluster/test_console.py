@@ -215,6 +215,22 @@ subjects: [{{kind: ServiceAccount, name: person, namespace: {namespace}}}]
 """
 
 
+MAY_WATCH_THE_LEDGER = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: person, namespace: {namespace}}}
+rules:
+- {{apiGroups: [""], resources: [configmaps], verbs: [list]}}
+- {{apiGroups: [""], resources: [configmaps], resourceNames: [kube-node-ready-removals], verbs: [get, watch]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: person, namespace: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: person}}
+subjects: [{{kind: ServiceAccount, name: person, namespace: {namespace}}}]
+"""
+
+
 def test_a_pause_where_nothing_is_installed_is_none(site: Site) -> None:
     """Whoever has the wrong namespace would rest assured, and lose nodes."""
     asked = Console(site).ask("pause")
@@ -224,6 +240,29 @@ def test_a_pause_where_nothing_is_installed_is_none(site: Site) -> None:
         in asked.stderr
     )
     assert "kube-node-ready-removals" not in site.plane.kubectl("get", "configmaps", f"--namespace={site.namespace}")
+
+
+def test_under_dry_run_nobody_is_asked_to_verify(site: Site) -> None:
+    """The label would go, and nobody would put it back."""
+    install(site, site.config(dryRun=True))
+    (name,) = site.join().names
+    site.plane.kubectl("label", "node", name, f"{LABEL}=true")
+    asked = Console(site).ask("verify", name)
+    assert (asked.returncode, "dryRun is on" in asked.stderr) == (2, True)
+    assert site.node(name).labelled
+
+
+def test_a_right_to_watch_the_ledger_alone_is_enough(site: Site) -> None:
+    install(site, site.config(nodeManagement={"deleteFailedNodes": True}))
+    (name,) = site.join().names
+    for grant in (ACCOUNT, MAY_LIST_NODES, MAY_WATCH_THE_LEDGER):
+        site.plane.apply(grant.format(namespace=site.namespace))
+    person = Console(site, site.plane.kubeconfig(f"{site.namespace}/person"))
+    waiting.until("the rights are there", lambda: "configmaps" not in person.ask("status", name).stderr, 20)
+    watched = person.ask("status", "--watch", "--timeout=1s", name)
+    assert name in watched.stdout
+    assert "you may not watch configmaps" not in watched.stderr
+    assert "you may not watch pods" in watched.stderr, "which was not granted"
 
 
 def test_a_missing_right_is_named_and_what_can_be_told_is_told(site: Site, console: Console) -> None:

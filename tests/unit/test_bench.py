@@ -71,6 +71,16 @@ def test_what_a_process_used_is_the_difference_and_the_rest_is_noise() -> None:
     assert cost == measure.Cost(elapsed=60, seconds={"etcd": 1, "controller": 3}, other=6, stolen=0.5)
 
 
+def test_a_histogram_tells_bounds_and_nothing_where_it_knows_none() -> None:
+    assert report.shares([(0.1, 50), (1.0, 98), (float("inf"), 100)]) == {
+        "p50": 0.1,
+        "p95": 1.0,
+        "p99": None,
+        "p99.9": None,
+    }
+    assert set(report.shares([]).values()) == set(report.shares([(0.1, 0), (float("inf"), 0)]).values()) == {None}
+
+
 def test_a_childs_cpu_and_memory_are_its_parents() -> None:
     burn = "x = bytearray(50 << 20)\nfor _ in range(6_000_000): pass\nprint('done', flush=True)\ninput()"
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}])"
@@ -79,6 +89,10 @@ def test_a_childs_cpu_and_memory_are_its_parents() -> None:
         process.stdout.readline()
         assert process.pid in measure.children(os.getpid()).values()
         assert measure.read({"it": process.pid}).seconds["it"] > 0.05
+        (child,) = measure.children(process.pid).values()
+        apart = measure.read({"it": process.pid, "its child": child}).seconds
+        assert apart["its child"] > 0.05, "it counts for itself"
+        assert apart["it"] < measure.read({"it": process.pid}).seconds["it"]
         assert measure.peak_mebibytes(process.pid) > 60
         assert process.stdin
         process.stdin.write(b"\n")

@@ -28,7 +28,6 @@ from kube_node_ready.verify.report import printable
 ASKED = "asked for by hand"
 _MOST_RACES = 10
 _PATIENCE_SECONDS = 600.0
-_LONGEST = 1000
 
 
 class Asked(Struct, frozen=True):
@@ -194,4 +193,4 @@ def _told(asked: Asked, node: Node | None, seconds: float) -> str:
             return f"{asked.name}: no verdict within {words.span(timedelta(seconds=seconds))}"
     if node is None or node.uid != asked.uid:
         return f"{asked.name}: it is gone"
-    return f"{asked.name}: failed: {printable(node.record.reason, _LONGEST)}"
+    return f"{asked.name}: failed: {printable(node.record.reason, words.LONGEST)}"

@@ -15,7 +15,6 @@ from kube_node_ready.verify.model import Decision, Ledger, Node, Outcome, Phase,
 from kube_node_ready.verify.nodes import read_node
 from kube_node_ready.verify.report import printable
 
-_LONGEST = 1000
 _ORDER = (
     Phase.REMOVING,
     Phase.HELD,
@@ -108,7 +107,7 @@ class Standing(Struct, frozen=True):
     @property
     def waits_for(self) -> str:
         """What it waits for, or why. Nothing, if all is well."""
-        return printable(self._waits_for(), _LONGEST)
+        return printable(self._waits_for(), words.LONGEST)
 
     def _waits_for(self) -> str:
         reason, record = self.decision.reason, self.node.record

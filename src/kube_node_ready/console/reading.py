@@ -103,10 +103,10 @@ async def book(kube: Kube, found: Installed, notes: Notes) -> Ledger:
     except NotAllowed as why:
         notes.add(f"{why}. Without it, nobody here knows what may be removed")
         return _UNREAD
-    book = ledger.read(decoded(answer, objects.ConfigMap))
-    if book.paused:
+    found_there = ledger.read(decoded(answer, objects.ConfigMap))
+    if found_there.paused:
         notes.add("removal is paused; `resume` ends that")
-    return book
+    return found_there
 
 
 async def listed(kube: Kube, kind: Kind[W, T], namespace: str = "") -> list[T]:

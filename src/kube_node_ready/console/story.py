@@ -14,7 +14,6 @@ from kube_node_ready.verify.model import Outcome, Phase, RemovalPolicy
 from kube_node_ready.verify.report import CheckResult, printable
 
 _MOST_EVENTS = 20
-_LONGEST = 1000
 HINTS = {
     "dns": "Is cluster DNS up, and does the node reach its Service (kube-proxy, CNI, NetworkPolicies)?",
     "api": "Alone, it is TLS or the token: a proxy in between, a wrong clock, another cluster's CA.",
@@ -78,7 +77,7 @@ def _gate(standing: Standing, installed: Installed) -> Iterator[str]:
     elif standing.guarded:
         yield f"Open, but the node has something to prove: it lacks the label {label}."
     else:
-        yield f"None: {printable(standing.decision.reason, _LONGEST)}."
+        yield f"None: {printable(standing.decision.reason, words.LONGEST)}."
     if joined:
         yield f"The node joined {words.ago(joined, now)} ({words.moment(joined)})."
     if node.deleting:
@@ -91,7 +90,7 @@ def _attempts(standing: Standing, installed: Installed) -> Iterator[str]:
         yield "None has ended yet."
         return
     when = f" {words.ago(record.at, now)}" if record.at else ""
-    reason = printable(record.reason, _LONGEST)
+    reason = printable(record.reason, words.LONGEST)
     if record.outcome is Outcome.PENDING and not standing.guarded:
         yield f"None has been made: {reason}{when}."
     elif record.outcome is Outcome.PENDING:
@@ -129,7 +128,7 @@ def _checks(standing: Standing) -> Iterator[str]:
     width = max((len(_subject(check)) for check in found), default=0)
     for check in found:
         verdict = "passed" if check.ok else "FAILED"
-        why = f"  {printable(check.error, _LONGEST)}" if check.error else ""
+        why = f"  {printable(check.error, words.LONGEST)}" if check.error else ""
         yield f"{_subject(check).ljust(width)}  {verdict}  {check.ms:>6} ms{why}"
 
 
@@ -159,7 +158,7 @@ def _next(standing: Standing) -> Iterator[str]:
     elif standing.verified or standing.phase is Phase.IGNORED:
         yield "Nothing, as long as it stays as it is."
     else:
-        yield f"{printable(standing.decision.reason, _LONGEST)}."
+        yield f"{printable(standing.decision.reason, words.LONGEST)}."
 
 
 def _removal(standing: Standing, installed: Installed) -> Iterator[str]:
@@ -189,7 +188,7 @@ def _removal(standing: Standing, installed: Installed) -> Iterator[str]:
             "" if record.blamed > policy.max_failures else " It is checked once more right before."
         )
     if held := budget.held(standing.seen, policy.removal):
-        yield f"It would have to stay: {printable(held, _LONGEST)}."
+        yield f"It would have to stay: {printable(held, words.LONGEST)}."
     else:
         yield f"The budget would allow it: {_spent(standing, policy.removal)}."
     if installed.removal_dry_run:
@@ -222,7 +221,7 @@ def _events(events: Sequence[Event] | None, now: datetime) -> Iterator[str]:
     for event in sorted(events, key=lambda event: event.at or now)[-_MOST_EVENTS:]:
         when = words.age(now - event.at) if event.at else "?"
         often = f" (x{event.count})" if event.count > 1 else ""
-        yield f"{when:>6}  {printable(event.reason)}{often}  {printable(event.message, _LONGEST)}"
+        yield f"{when:>6}  {printable(event.reason)}{often}  {printable(event.message, words.LONGEST)}"
 
 
 def _further(standing: Standing, installed: Installed) -> Iterator[str]:

@@ -5,10 +5,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from kube_node_ready.console import words
 from kube_node_ready.console.picture import Standing
 from kube_node_ready.verify.report import printable
-
-_LONGEST = 1000
 
 
 class Check(Struct, frozen=True):
@@ -65,7 +64,7 @@ def told(standing: Standing, namespace: str) -> Told:
     return Told(
         name=node.name,
         phase=standing.phase.value,
-        reason=printable(standing.decision.reason, _LONGEST),
+        reason=printable(standing.decision.reason, words.LONGEST),
         waits_for=standing.waits_for,
         verified=standing.verified,
         gated=bool(standing.gates),
@@ -73,7 +72,7 @@ def told(standing: Standing, namespace: str) -> Told:
         attempt=standing.attempt,
         failures=record.failures,
         outcome=record.outcome.value,
-        error=printable(record.reason, _LONGEST),
+        error=printable(record.reason, words.LONGEST),
         checks=tuple(Check(printable(check.name, 40), check.ok, check.ms) for check in record.checks),
         next=_next(standing),
         worker=_worker(standing, namespace),
@@ -97,4 +96,6 @@ def _worker(standing: Standing, namespace: str) -> WorkerPod | None:
     worker = standing.worker
     if worker is None:
         return None
-    return WorkerPod(worker.name, namespace, worker.attempt, worker.state.value, printable(worker.reason, _LONGEST))
+    return WorkerPod(
+        worker.name, namespace, worker.attempt, worker.state.value, printable(worker.reason, words.LONGEST)
+    )

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _EXACT_MINUTES = 10
 _EXACT_DAYS = 2
+LONGEST = 1000
+"""Letters of a reason: whole, unless somebody means harm by it."""
 
 
 def span(time: timedelta) -> str:
