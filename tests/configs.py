@@ -12,7 +12,7 @@ from kube_node_ready.config import Config, ConfigError
 NOWHERE = Path("/nonexistent")
 
 
-def load(text: str | bytes = "", variables: Mapping[str, str] | None = None, **flags: object) -> Config:
+def load(text: str | bytes = "", variables: Mapping[str, str] | None = None, /, **flags: object) -> Config:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "config.yaml"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -20,7 +20,7 @@ def load(text: str | bytes = "", variables: Mapping[str, str] | None = None, **f
         return config.load(file, variables or {}, named, account=NOWHERE)
 
 
-def complaint(text: str | bytes = "", variables: Mapping[str, str] | None = None, **flags: object) -> str:
+def complaint(text: str | bytes = "", variables: Mapping[str, str] | None = None, /, **flags: object) -> str:
     """What is said about a configuration that is refused."""
     with pytest.raises(ConfigError) as refused:
         load(text, variables, **flags)

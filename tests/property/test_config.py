@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import inspect
 
@@ -122,6 +122,7 @@ def test_any_environment_is_taken_or_named(variables: dict[str, str]) -> None:
 
 @FAST
 @given(st.dictionaries(st.sampled_from([*FIELDS, "zap-devel", "v"]) | odd_texts, odd_texts | st.booleans()))
+@example({"text": "null", "variables": "null"})
 def test_any_flags_are_taken_or_named(flags: dict[str, object]) -> None:
     settle(lambda: load("", {}, **flags))
 
