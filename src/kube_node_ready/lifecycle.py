@@ -45,6 +45,7 @@ async def run(config: Config) -> int:
     reach = access(kubeconfig)
     log("Working on the cluster", server=reach.server)
     limit = Limit(config.kubernetes.qps, config.kubernetes.burst)
+    stop = _on_signal()  # before anyone can see us: as a container's first process we would lose what we do not heed
     with _served(config, health, metrics):
         own = Kube(reach, observe=metrics.called)
         election = Election(config, own, metrics)
@@ -60,7 +61,7 @@ async def run(config: Config) -> int:
             health.not_ready = lambda: controller.not_synced() or election.not_ready()
             writer = _writer(config, scope, controller, kube, election)
             async with _running(controller.watch(), _beat(health)) as beside:
-                return await _lead(controller, writer, election, beside)
+                return await _lead(controller, writer, election, beside, stop)
 
 
 def told_by_the_loop(_: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
@@ -113,9 +114,8 @@ class Election:
         log("The Lease has a new holder", holder=holder, ours=holder == self.identity)
 
 
-async def _lead(controller: Controller, writer: Applies, election: Election, beside: Tasks) -> int:
+async def _lead(controller: Controller, writer: Applies, election: Election, beside: Tasks, stop: asyncio.Event) -> int:
     """Until we are told to stop, or must; if what runs beside us ends, we must."""
-    stop = _on_signal()
     try:
         async with _running(election.win()) as winning:
             await _first(*winning, *beside, stop.wait())

@@ -24,6 +24,7 @@ from lab import pki
 from tests.check_servers import LOOPBACK, http
 from tests.daemonset_scenarios import GATE
 from tests.daemonset_world import CHECKS, NAME, FakeCluster
+from tests.operator import STOPPED_AS_SOON_AS_IT_SERVES
 
 PROGRAM = "from kube_node_ready.cli import main; main()"
 IN_POD = (
@@ -82,12 +83,12 @@ class Running:
 
 
 @contextmanager
-def running(cluster: FakeCluster, folder: Path, *flags: str) -> Iterator[Running]:
+def running(cluster: FakeCluster, folder: Path, *flags: str, program: str = PROGRAM) -> Iterator[Running]:
     server = f"https://{LOOPBACK}:{cluster.port}"
     kubeconfig = pki.kubeconfig(folder / "kubeconfig", server, cluster.authority.certificate, "a-token")
     words = [f"--kubeconfig={kubeconfig}", f"--node-name={NAME}", "--metrics-port=0", *flags]
     environ = BARE | {"KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS)}
-    argv = [sys.executable, "-c", PROGRAM, *words]
+    argv = [sys.executable, "-c", program, *words]
     with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, text=True) as started:
         try:
             yield Running(started)
@@ -119,6 +120,11 @@ class TestLife:
         assert cluster.nodes[NAME]["metadata"]["labels"] == {"node-ready/verified": "true"}
         assert not cluster.nodes[NAME]["spec"]["taints"]
         assert "event Verified" in cluster.writes, "also if the label is what ended it"
+
+    def test_whoever_sees_it_serve_can_stop_it(self, cluster: FakeCluster, tmp_path: Path) -> None:
+        with running(cluster, tmp_path, program=STOPPED_AS_SOON_AS_IT_SERVES + PROGRAM) as agent:
+            assert agent.process.wait(20) == 0
+            agent.until("Stopped")
 
     def test_what_ends_it_while_the_label_is_set_does_not_keep_it_from_telling(
         self, cluster: FakeCluster, tmp_path: Path

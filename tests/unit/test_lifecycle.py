@@ -2,11 +2,17 @@
 
 import asyncio
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import uvloop
+import yaml
 
 from kube_node_ready import lifecycle
+from lab import pki
+from tests.operator import STOPPED_AS_SOON_AS_IT_SERVES, a_config
 
 
 def test_an_error_that_only_the_loop_hears_of_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
@@ -21,3 +27,15 @@ def test_an_error_that_only_the_loop_hears_of_is_one_line(capfd: pytest.CaptureF
     assert said.err == ""
     (line,) = said.out.splitlines()
     assert json.loads(line)["error"] == """ValueError("invalid literal for int() with base 10: 'none'")"""
+
+
+def test_whoever_sees_it_serve_can_stop_it(tmp_path: Path) -> None:
+    authority = pki.Authority(tmp_path / "pki").certificate
+    nowhere = pki.kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:1", authority, "a-token")
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump(a_config("default")))
+    program = STOPPED_AS_SOON_AS_IT_SERVES + "from kube_node_ready.cli import controller; controller()"
+    argv = [sys.executable, "-c", program, f"--config={config}", f"--kubeconfig={nowhere}"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout.splitlines()[-1])["msg"] == "Stopped"

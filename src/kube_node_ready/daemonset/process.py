@@ -73,7 +73,7 @@ def dry_run(settings: Settings, found: Reach) -> int:
     clock, health, metrics = Clock(), Health(math.inf), Metrics(settings.node_name)
     health.not_ready = lambda: None
     rounds = _rounds(settings, found, clock)
-    with _served(settings, health, metrics), _stopped_by_signals(clock.stop, rounds.stop):
+    with _stopped_by_signals(clock.stop, rounds.stop), _served(settings, health, metrics):
         code = _check_once(rounds, settings, metrics)
         while not clock.stopping:
             clock.wait(_A_WHILE)
@@ -99,7 +99,7 @@ def work(settings: Settings, found: Reach, environ: Mapping[str, str]) -> int:
     agent = assemble(settings, found, environ.get("POD_NAME") or socket.gethostname(), Clock())
     health = Health(_patience(settings))
     health.not_ready = agent.not_ready
-    with _served(settings, health, agent.metrics), _stopped_by_signals(agent.stop):
+    with _stopped_by_signals(agent.stop), _served(settings, health, agent.metrics):
         log.log("Started", version=__version__, node=settings.node_name, mode=settings.mode)
         agent.live(health.beat)
     return EXIT_PASSED
@@ -137,6 +137,8 @@ def _served(settings: Settings, health: Health, metrics: Metrics) -> Iterator[No
 
 @contextmanager
 def _stopped_by_signals(*stops: Callable[[], None]) -> Iterator[None]:
+    """Before anyone can see us: a signal that nobody heeds is lost on the first process of a container."""
+
     def stop(*_: object) -> None:
         for each in stops:
             each()
