@@ -179,6 +179,12 @@ class TestTheTable:
             painted = [line.replace(colour, "") for line in painted]
         assert [line.rstrip() for line in painted] == plain
 
+    def test_while_an_attempt_runs_what_the_one_before_found_is_dim(self) -> None:
+        node = gated("a", failed())
+        painted = table.lines(standings(node, workers=(a_worker(node, 2),)), Look(colour=True), START)[1]
+        assert f"{table.DIM}!10003{table.PLAIN}" in painted
+        assert table.RED not in painted
+
     def test_wide_tells_more(self) -> None:
         node = gated("a", pool="spot", boot="0123456789")
         head, row = table.lines(standings(node, workers=(a_worker(node),)), Look(wide=True), START)

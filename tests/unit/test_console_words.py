@@ -127,7 +127,9 @@ class TestArguments:
             (["explain", "node-1", "node-2"], "'node-2' is one word too many"),
             (["config", "check", "a.yaml", "--workers"], "there is no --workers; did you mean --worker?"),
             (["--no-such-flag"], "there is no --no-such-flag"),
-            (["statu"], "invalid choice: 'statu'"),
+            (["statu"], "'statu' is no verb; did you mean status?\n"),
+            (["other"], "'other' is no verb; there is status, explain, verify"),
+            (["config", "chek"], "'chek' is no verb; did you mean check?\n"),
         ],
     )
     def test_a_mistake_is_named(self, words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 import argparse
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kube_node_ready import version
@@ -40,6 +40,7 @@ def parser(prog: str) -> argparse.ArgumentParser:
 def parsed(prog: str, words: Sequence[str]) -> argparse.Namespace:
     """What was said; a mistake ends us, with the usage of the verb that it was made in."""
     made = parser(prog)
+    _check_verbs(made, words)
     options, unknown = made.parse_known_args(words)
     asked = _asked(made, options)
     if isinstance(getattr(options, "node", None), list):  # argparse takes only those that stand together
@@ -52,6 +53,17 @@ def parsed(prog: str, words: Sequence[str]) -> argparse.Namespace:
     return options
 
 
+def _check_verbs(made: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Left to itself, argparse would list them all and not name the one that was meant."""
+    for word in words:
+        known = verbs(made)
+        if not known or word.startswith("-"):
+            return
+        if word not in known:
+            made.error(f"{word!r} is no verb; " + (_guess(word, known) or f"there is {', '.join(known)}"))
+        made = known[word]
+
+
 def _asked(made: argparse.ArgumentParser, options: argparse.Namespace) -> argparse.ArgumentParser:
     """The parser of the verb, and of the verb's own action."""
     for name in (options.verb, getattr(options, "action", None)):
@@ -62,12 +74,17 @@ def _asked(made: argparse.ArgumentParser, options: argparse.Namespace) -> argpar
 def _unknown(word: str, asked: argparse.ArgumentParser) -> str:
     if not word.startswith("-"):
         return f"{word!r} is one word too many"
-    from kube_node_ready.configuration.spelling import similar  # noqa: PLC0415  completion does without
-
     flag = word.partition("=")[0]
     known = [option for action in asked._actions for option in action.option_strings]  # noqa: SLF001  as in `verbs`
-    near = similar(flag, known)
-    return f"there is no {flag}" + (f"; did you mean {near}?" if near else "")
+    guess = _guess(flag, known)
+    return f"there is no {flag}" + (f"; {guess}" if guess else "")
+
+
+def _guess(word: str, known: Iterable[str]) -> str:
+    from kube_node_ready.configuration.spelling import similar  # noqa: PLC0415  completion does without
+
+    near = similar(word, known)
+    return f"did you mean {near}?" if near else ""
 
 
 def seconds(text: str) -> float:
@@ -106,7 +123,7 @@ def _add_place(made: argparse.ArgumentParser) -> None:
 def _status(made: argparse.ArgumentParser, prog: str) -> None:
     made.description = (
         "What each node is waiting for: those that need attention first. A check's column has the milliseconds\n"
-        "it took in the last attempt; !10003 is one that failed."
+        "it took in the last attempt that ended (dim while another runs); !10003 is one that failed."
     )
     made.epilog = _told(
         prog,

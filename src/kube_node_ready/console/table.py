@@ -108,22 +108,26 @@ def _ordered(checks: Iterable[CheckResult]) -> list[str]:
 
 
 def _row(standing: Standing, checks: Sequence[str], now: datetime, *, wide: bool) -> list[Cell]:
-    found = {check.name: check for check in standing.node.record.checks}
+    record = standing.node.record
+    found = {check.name: check for check in record.checks}
+    is_past = standing.attempt > record.attempt
     return [
         Cell(printable(standing.name, _LONGEST_NAME)),
         Cell(standing.phase.value, phase_colour(standing.phase)),
         Cell(str(standing.attempt or _UNKNOWN), right=True),
-        *(_check(found.get(name)) for name in checks),
+        *(_check(found.get(name), is_past=is_past) for name in checks),
         Cell(_age(standing.known.created, now)),
         *(_more(standing, now) if wide else ()),
         Cell(standing.waits_for),
     ]
 
 
-def _check(check: CheckResult | None) -> Cell:
+def _check(check: CheckResult | None, *, is_past: bool) -> Cell:
+    """`is_past` while the next attempt runs."""
     if check is None:
         return Cell(_UNKNOWN, right=True)
-    return Cell(str(check.ms), right=True) if check.ok else Cell(f"{FAILED_MARK}{check.ms}", RED, right=True)
+    colour = DIM if is_past else "" if check.ok else RED
+    return Cell(f"{'' if check.ok else FAILED_MARK}{check.ms}", colour, right=True)
 
 
 def _more(standing: Standing, now: datetime) -> Iterator[Cell]:

@@ -43,7 +43,7 @@ class Told(Struct, frozen=True, rename="camel"):
     failures: Annotated[int, Meta(description="in a row, up to the last attempt")]
     outcome: Annotated[str, Meta(description="of the last attempt: `pending`, `passed` or `failed`")]
     error: Annotated[str, Meta(description="why the last attempt did not pass")]
-    checks: Annotated[tuple[Check, ...], Meta(description="of the last attempt")]
+    checks: Annotated[tuple[Check, ...], Meta(description="of the last attempt that ended")]
     next: Annotated[
         Next | None, Meta(description="when something happens by itself: a retry, a deadline, the next check")
     ]
