@@ -21,7 +21,7 @@ def until(
     *,
     alive: Callable[[], None] = _nothing_can_die,
 ) -> T:
-    """Ask until the answer is neither None nor False; an exception counts as "not yet".
+    """Ask until there is something in the answer; an exception counts as "not yet".
 
     `alive` raises once waiting has become pointless, because something that has to run has died.
     """
@@ -34,7 +34,7 @@ def until(
             last = None
         except Exception as why:  # noqa: BLE001  any failure of the thing waited for means "not yet"
             result, last = None, why
-        if result is not None and result is not False:
+        if result:
             return result
         if time.monotonic() > deadline:
             because = f"; at the last try: {last}" if last else ""

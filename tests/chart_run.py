@@ -43,7 +43,7 @@ class Run:
         return operating(self._folder, self.release.kubeconfig(), config)
 
     def until(self, what: str, condition: Any) -> None:  # noqa: ANN401  whatever it answers
-        waiting.until(what, lambda: bool(condition()), PATIENCE, alive=self.plane.check)
+        waiting.until(what, condition, PATIENCE, alive=self.plane.check)
 
     def workers(self, node: str) -> list[str]:
         pods = self.plane.client.list(Pod, namespace=self.release.namespace, fields={"spec.nodeName": node})

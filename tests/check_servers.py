@@ -38,9 +38,11 @@ def _family(address: str) -> socket.AddressFamily:
 @contextmanager
 def dns_server(by_udp: DnsAnswer, by_tcp: DnsAnswer | None = None) -> Iterator[int]:
     """Answers each query with the datagrams that the function returns. By TCP, if at all, on the same port."""
-    udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    udp.bind((LOOPBACK, 0))
-    port: int = udp.getsockname()[1]
+    # TCP chooses the port: connections that are long over still keep some from it. Bound only, it refuses.
+    tcp, udp = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    tcp.bind((LOOPBACK, 0))
+    port: int = tcp.getsockname()[1]
+    udp.bind((LOOPBACK, port))
     stop = threading.Event()
 
     def serve() -> None:
@@ -60,7 +62,7 @@ def dns_server(by_udp: DnsAnswer, by_tcp: DnsAnswer | None = None) -> Iterator[i
     thread.start()
     try:
         if by_tcp:
-            with tcp_server(answer, port=port):
+            with tcp_server(answer, tcp):
                 yield port
         else:
             yield port
@@ -68,12 +70,14 @@ def dns_server(by_udp: DnsAnswer, by_tcp: DnsAnswer | None = None) -> Iterator[i
         stop.set()
         thread.join()
         udp.close()
+        tcp.close()
 
 
 @contextmanager
-def tcp_server(serve: Callable[[socket.socket], None], *, port: int = 0) -> Iterator[int]:
+def tcp_server(serve: Callable[[socket.socket], None], bound: socket.socket | None = None) -> Iterator[int]:
     """Calls `serve` with every connection, each in a thread of its own; at the end it closes them all."""
-    listener = socket.create_server((LOOPBACK, port))
+    listener = bound or socket.create_server((LOOPBACK, 0))
+    listener.listen()
     listener.settimeout(0.05)
     stop = threading.Event()
     connections: list[socket.socket] = []

@@ -171,7 +171,7 @@ class Real:
         return "".join(run.output() for run in self._runs)
 
     def until(self, what: str, condition: Callable[[], object]) -> None:
-        waiting.until(what, lambda: bool(condition()), PATIENCE, alive=self._check)
+        waiting.until(what, condition, PATIENCE, alive=self._check)
 
     def stays(self, condition: Callable[[], bool]) -> None:
         with pytest.raises(lab.NotReadyInTimeError):

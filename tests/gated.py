@@ -87,7 +87,7 @@ class Site:
         return self.plane.kubectl(f"--namespace={self.namespace}", *words)
 
     def until(self, what: str, condition: Callable[[], object], seconds: float = PATIENCE) -> None:
-        waiting.until(what, lambda: bool(condition()), seconds, alive=self.plane.check)
+        waiting.until(what, condition, seconds, alive=self.plane.check)
 
     def leave(self) -> None:
         assert not self.torn, "the gate and the label go together"

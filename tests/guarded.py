@@ -117,7 +117,7 @@ class Guarded:
 
     def until(self, what: str, answer: Callable[[], T | None]) -> T:
         """Until the answer is true, or at least something. Returns it."""
-        return waiting.until(what, lambda: answer() or None, PATIENCE, alive=self.plane.check)
+        return waiting.until(what, answer, PATIENCE, alive=self.plane.check)
 
     def rolled_out(self) -> None:
         """Until the release runs as it should, and nothing is left of what ran before."""

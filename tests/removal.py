@@ -78,7 +78,7 @@ class Fleet:
         return operating(self._folder, kubeconfig or self.plane.kubeconfig(), config)
 
     def until(self, what: str, condition: Any) -> Any:  # noqa: ANN401  whatever it answers
-        return waiting.until(what, lambda: condition() or None, PATIENCE, alive=self.plane.check)
+        return waiting.until(what, condition, PATIENCE, alive=self.plane.check)
 
     def left(self) -> set[str]:
         found = self.plane.kubectl("get", "nodes", f"--selector=case={self.namespace}", "--output=name")

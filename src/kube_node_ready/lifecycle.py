@@ -37,6 +37,7 @@ _DRAIN_SECONDS = 10
 
 async def run(config: Config) -> int:
     """Until SIGTERM or SIGINT (0), or until another holds the Lease (1)."""
+    stop = _on_signal()  # before anyone can see us: as a container's first process we would lose what we do not heed
     asyncio.get_running_loop().set_exception_handler(told_by_the_loop)
     policy = settings.policy(config)
     metrics = Metrics(policy, settings.known_targets(config))
@@ -45,7 +46,6 @@ async def run(config: Config) -> int:
     reach = access(kubeconfig)
     log("Working on the cluster", server=reach.server)
     limit = Limit(config.kubernetes.qps, config.kubernetes.burst)
-    stop = _on_signal()  # before anyone can see us: as a container's first process we would lose what we do not heed
     with _served(config, health, metrics):
         own = Kube(reach, observe=metrics.called)
         election = Election(config, own, metrics)

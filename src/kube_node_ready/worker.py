@@ -120,8 +120,8 @@ def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.Path
     else:
         jobs = plan.in_pod(settings, access.in_pod(environ, folder), Here(node, namespace))
     runner = Runner(Limits(settings.check_timeout_seconds, settings.timeout_seconds), Teller())
-    log.log("Verification started", node=node, namespace=namespace, version=__version__)
     before = signal.signal(signal.SIGTERM, lambda *_: runner.stop())
+    log.log("Verification started", node=node, namespace=namespace, version=__version__)
     try:
         results = runner.run(jobs)
     finally:

@@ -39,7 +39,6 @@ PLURALS: Final = {
     "ServiceAccount": "serviceaccounts",
 }
 SOME: Final = settings(
-    deadline=None,
     max_examples=60,
     derandomize=True,
     database=None,

@@ -81,7 +81,7 @@ class Real:
         return [str(event.reason) for event in ours]
 
     def until(self, what: str, condition: Callable[[], object]) -> None:
-        waiting.until(what, lambda: bool(condition()), PATIENCE, alive=self._plane.check)
+        waiting.until(what, condition, PATIENCE, alive=self._plane.check)
 
     def stays(self, condition: Callable[[], bool]) -> None:
         with pytest.raises(lab.NotReadyInTimeError):

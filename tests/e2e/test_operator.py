@@ -81,7 +81,7 @@ class Gated:
         return dict(found)
 
     def until(self, what: str, condition: Callable[[], object]) -> None:
-        waiting.until(what, lambda: bool(condition()), PATIENCE, alive=self.plane.check)
+        waiting.until(what, condition, PATIENCE, alive=self.plane.check)
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ class Cluster:
         return said
 
     def until(self, what: str, condition: Callable[[], object]) -> None:
-        waiting.until(what, lambda: bool(condition()), PATIENCE, alive=self.plane.check)
+        waiting.until(what, condition, PATIENCE, alive=self.plane.check)
 
     def node(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self.plane.client.get(Node, name).to_dict()

@@ -60,7 +60,7 @@ class World:
 
     def until(self, what: str, condition: Callable[[], Any]) -> Any:  # noqa: ANN401  whatever it answers
         """Until it is so; tells when that was, for the record in docs/karpenter.md."""
-        found = waiting.until(what, lambda: condition() or None, PATIENCE, alive=self.plane.check)
+        found = waiting.until(what, condition, PATIENCE, alive=self.plane.check)
         print(f"{time.monotonic() - self._began:5.1f} s  {what}")  # noqa: T201
         return found
 

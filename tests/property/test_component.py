@@ -21,10 +21,9 @@ from tests.component import SOURCE, Json, a_manifest, as_yaml, objects_of, read
 from tests.manifest_texts import WHOLE
 from tests.manifests import Draw, manifests, spellings, stack_inputs, texts
 
-FAST: Final = settings(deadline=None, max_examples=300)
-SOME: Final = settings(deadline=None, max_examples=100)
+FAST: Final = settings(max_examples=300)
+SOME: Final = settings(max_examples=100)
 RICH: Final = settings(
-    deadline=None,
     max_examples=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],  # a manifest is a large thing to draw
 )

@@ -17,7 +17,7 @@ from kube_node_ready.configuration.scalars import UNUSABLE, meaning
 from kube_node_ready.configuration.schema import Field, fields, is_scalar, leaves
 from tests.configs import load
 
-FAST = settings(deadline=None, max_examples=300)
+FAST = settings(max_examples=300)
 LEAVES = list(leaves(Config))
 SCALARS = [(path, field) for path, _, field in LEAVES if is_scalar(field.kind)]
 PATHS = [path for path, _, _ in LEAVES] + [f"worker.{name}" for name in checks.NAMES]

@@ -218,4 +218,4 @@ def _foreign(node: dict[str, Any]) -> list[dict[str, str]]:
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestHistories.settings = settings(max_examples=200, stateful_step_count=40)

@@ -36,14 +36,17 @@ def fake(tmp_path: Path) -> Iterator[FakeApi]:
         yield running
 
 
-def closed_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as listener:
-        return int(listener.getsockname()[1])
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """Nobody listens there, and nobody else can get it."""
+    with socket.socket() as silent:
+        silent.bind((LOOPBACK, 0))
+        yield silent.getsockname()[1]
 
 
 class TestApi:
     def test_it_proves_itself_with_the_token(self, fake: FakeApi) -> None:
-        api.authenticates(api.greeting(fake.access), Deadline(5))
+        api.authenticates(api.greeting(fake.access), Deadline(30))
         ((path, headers),) = fake.asked
         assert path == "/api"
         assert headers["authorization"] == "Bearer the-token"
@@ -52,78 +55,81 @@ class TestApi:
     def test_a_refusal_fails_with_words(self, fake: FakeApi, status: int, words: str) -> None:
         fake.answers["/api"] = http_json({"message": "no"}, status)
         with pytest.raises(CheckFailedError, match=words):
-            api.authenticates(api.greeting(fake.access), Deadline(5))
+            api.authenticates(api.greeting(fake.access), Deadline(30))
 
     def test_a_server_of_another_authority_is_not_trusted(self, fake: FakeApi, tmp_path: Path) -> None:
         foreign = access.trusting(pki.Authority(tmp_path / "foreign").certificate.read_text(), "ca.crt")
         with pytest.raises(UnreachableError, match="certificate is not trusted"):
-            api.authenticates(api.greeting(fake.access._replace(context=foreign)), Deadline(5))
+            api.authenticates(api.greeting(fake.access._replace(context=foreign)), Deadline(30))
         assert not fake.asked
 
     def test_a_certificate_for_another_name_is_not_trusted(self, fake: FakeApi) -> None:
         with pytest.raises(UnreachableError, match=r"is not trusted: .*other\.example"):
-            fake.access._replace(name_in_certificate="other.example").connect(Deadline(5))
+            fake.access._replace(name_in_certificate="other.example").connect(Deadline(30))
 
     def test_a_handshake_without_an_answer_hints_at_the_mtu(self, fake: FakeApi) -> None:
-        with tcp_server(lambda _connection: time.sleep(1)) as port, pytest.raises(UnreachableError, match="MTU"):
-            api.authenticates(api.greeting(fake.access._replace(port=port)), Deadline(0.3))
+        def listen(connection: socket.socket) -> None:
+            while connection.recv(4096):
+                pass
+
+        with tcp_server(listen) as port, pytest.raises(UnreachableError, match="MTU"):
+            api.authenticates(api.greeting(fake.access._replace(port=port)), Deadline(1))
 
     def test_a_server_that_does_not_speak_tls_fails(self, fake: FakeApi) -> None:
         with (
             tcp_server(lambda connection: connection.sendall(http())) as port,
             pytest.raises(UnreachableError, match="TCP connects, but TLS fails: WRONG_VERSION_NUMBER"),
         ):
-            fake.access._replace(port=port).connect(Deadline(5))
+            fake.access._replace(port=port).connect(Deadline(30))
 
-    def test_a_closed_port_is_named(self, fake: FakeApi) -> None:
-        port = closed_port()
-        with pytest.raises(UnreachableError, match=f"no TCP connection to 127.0.0.1:{port}: Connection refused"):
-            fake.access._replace(port=port).connect(Deadline(5))
+    def test_a_closed_port_is_named(self, fake: FakeApi, closed_port: int) -> None:
+        with pytest.raises(UnreachableError, match=f"no TCP connection to 127.0.0.1:{closed_port}: Connection refused"):
+            fake.access._replace(port=closed_port).connect(Deadline(30))
 
 
 class TestPayload:
     def test_a_large_answer_that_arrives_whole_passes(self, fake: FakeApi) -> None:
-        proof = api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(5))
+        proof = api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
         assert proof.facts == {"bytes": 100_000}
         assert fake.asked[0][1]["accept-encoding"] == "identity"
 
     def test_no_more_than_is_needed_is_asked_for(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 131_072, 206)
-        assert api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(5)).facts == {"bytes": 131_072}
+        assert api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30)).facts == {"bytes": 131_072}
         assert fake.asked[0][1]["range"] == "bytes=0-131071"
 
     def test_an_answer_in_chunks_passes(self, fake: FakeApi) -> None:
         chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
         fake.answers[PAYLOAD_PATH] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 3 + b"0\r\n\r\n"
-        assert api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(5)).facts == {"bytes": 3 * 0x8000}
+        assert api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30)).facts == {"bytes": 3 * 0x8000}
 
     def test_less_than_64_kb_proves_nothing(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 65_535)
         with pytest.raises(CheckFailedError, match="65535 bytes, and proves nothing below 65536"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(5))
+            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
 
     def test_an_answer_that_stops_coming_hints_at_the_mtu_and_says_how_far_it_came(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 50_000, length=100_000)
-        with pytest.raises(CheckFailedError, match=r"50000 bytes of the answer .* within 0\.5 s: large packets .*MTU"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(0.5))
+        with pytest.raises(CheckFailedError, match=r"50000 bytes of the answer .* within 2 s: large packets .*MTU"):
+            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(2))
 
     def test_an_answer_that_is_cut_off_fails(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 70_000, length=100_000)
         fake.cut = True
         with pytest.raises(NoAnswerError, match="cut off"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(5))
+            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
 
     def test_an_answer_without_a_length_that_is_cut_off_fails(self, fake: FakeApi) -> None:
         """Without TLS's own goodbye nobody can tell its end from a cut."""
         fake.answers[PAYLOAD_PATH] = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 70_000
         fake.cut = True
         with pytest.raises(NoAnswerError, match="cut off"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(5))
+            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
 
     def test_a_path_that_does_not_exist_asks_for_another(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(status=404)
         with pytest.raises(CheckFailedError, match="payloadPath must name another"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(5))
+            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
 
     @pytest.mark.parametrize(
         "nonsense", [b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"]
@@ -131,29 +137,28 @@ class TestPayload:
     def test_what_is_not_http_fails(self, fake: FakeApi, nonsense: bytes) -> None:
         fake.answers[PAYLOAD_PATH] = nonsense
         with pytest.raises(CheckFailedError, match="is not HTTP"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(5))
+            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
 
-    def test_without_a_connection_nothing_is_judged(self, fake: FakeApi) -> None:
+    def test_without_a_connection_nothing_is_judged(self, fake: FakeApi, closed_port: int) -> None:
         with pytest.raises(NotJudgedError, match=r"^not judged: the API server cannot be asked: no TCP connection"):
-            api.sends_large_answers(fake.access._replace(port=closed_port()), PAYLOAD_PATH, Deadline(5))
+            api.sends_large_answers(fake.access._replace(port=closed_port), PAYLOAD_PATH, Deadline(30))
 
 
 class TestClock:
     def test_a_clock_that_agrees_passes(self, fake: FakeApi) -> None:
-        api.tells_our_time(api.greeting(fake.access), 1, Deadline(5))
+        api.tells_our_time(api.greeting(fake.access), 1, Deadline(30))
 
-    @pytest.mark.parametrize(("seconds", "words"), [(-100, "99 s ahead of"), (100, "100 s behind")])
-    def test_a_clock_that_does_not_fails_with_both_times(self, fake: FakeApi, seconds: float, words: str) -> None:
+    @pytest.mark.parametrize(("seconds", "side"), [(-100, "ahead of"), (100, "behind")])
+    def test_a_clock_that_does_not_fails_with_both_times(self, fake: FakeApi, seconds: float, side: str) -> None:
         theirs = time.time() + seconds
         fake.answers["/api"] = http(date=theirs)
-        with pytest.raises(CheckFailedError, match=r"UTC\) is (99|100) s (ahead|behind)") as why:
-            api.tells_our_time(api.greeting(fake.access), 30, Deadline(5))
-        assert words.split()[2] in str(why.value)
+        with pytest.raises(CheckFailedError, match=rf"UTC\) is (9\d|10\d) s {side}") as why:
+            api.tells_our_time(api.greeting(fake.access), 30, Deadline(30))
         assert time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(theirs)) in str(why.value)
 
     def test_the_time_is_told_even_to_those_whose_token_is_refused(self, fake: FakeApi) -> None:
         fake.answers["/api"] = http(status=401)
-        api.tells_our_time(api.greeting(fake.access), 1, Deadline(5))
+        api.tells_our_time(api.greeting(fake.access), 1, Deadline(30))
 
     @pytest.mark.parametrize(
         ("asked", "answered", "skew"),
@@ -167,35 +172,35 @@ class TestClock:
     def test_a_date_that_is_none_is_not_judged(self, fake: FakeApi) -> None:
         fake.answers["/api"] = b"HTTP/1.1 200 OK\r\nDate: Sun, 99 Foo\r\nContent-Length: 0\r\n\r\n"
         with pytest.raises(NotJudgedError, match="Date header is 'Sun, 99 Foo', and says no time"):
-            api.tells_our_time(api.greeting(fake.access), 1, Deadline(5))
+            api.tells_our_time(api.greeting(fake.access), 1, Deadline(30))
 
 
 class TestServices:
     def test_a_service_with_ready_endpoints_passes_and_others_do_not_count(self, fake: FakeApi) -> None:
         fake.answers[SLICES_PATH] = http_json(slices(["192.0.2.1", "192.0.2.2"], ["192.0.2.3"]))
         lookup = services.endpoints_of(fake.access, SERVICE)
-        assert services.has_ready_endpoints(lookup, Deadline(5)).facts == {"endpoints": 2}
-        assert [endpoint.address for endpoint in lookup(Deadline(5))] == ["192.0.2.1", "192.0.2.2"]
+        assert services.has_ready_endpoints(lookup, Deadline(30)).facts == {"endpoints": 2}
+        assert [endpoint.address for endpoint in lookup(Deadline(30))] == ["192.0.2.1", "192.0.2.2"]
 
     def test_what_two_checks_need_is_asked_once(self, fake: FakeApi) -> None:
         lookup = services.endpoints_of(fake.access, SERVICE)
-        assert lookup(Deadline(5)) == lookup(Deadline(5))
+        assert lookup(Deadline(30)) == lookup(Deadline(5))
         assert len(fake.asked) == 2
 
     def test_ports_that_are_not_for_dns_are_left_alone(self, fake: FakeApi) -> None:
-        (endpoint,) = services.endpoints_of(fake.access, SERVICE)(Deadline(5))
+        (endpoint,) = services.endpoints_of(fake.access, SERVICE)(Deadline(30))
         assert (endpoint.udp, endpoint.tcp) == ((53,), (53,))
 
     def test_a_missing_service_fails(self, fake: FakeApi) -> None:
         fake.answers[SERVICE_PATH] = http(status=404)
         with pytest.raises(CheckFailedError, match=r"^the Service kube-system/kube-dns does not exist$"):
-            services.endpoints_of(fake.access, SERVICE)(Deadline(5))
+            services.endpoints_of(fake.access, SERVICE)(Deadline(30))
 
     @pytest.mark.parametrize("ready", [[], ["192.0.2.3"]])
     def test_a_service_without_a_ready_endpoint_fails(self, fake: FakeApi, ready: list[str]) -> None:
         fake.answers[SLICES_PATH] = http_json(slices([], ready))
         with pytest.raises(CheckFailedError, match="none of its endpoints is ready"):
-            services.has_ready_endpoints(services.endpoints_of(fake.access, SERVICE), Deadline(5))
+            services.has_ready_endpoints(services.endpoints_of(fake.access, SERVICE), Deadline(30))
 
     @pytest.mark.parametrize(
         ("path", "right"),
@@ -204,42 +209,42 @@ class TestServices:
     def test_a_missing_right_is_named(self, fake: FakeApi, path: str, right: str) -> None:
         fake.answers[path] = http_json({"message": "User x cannot"}, 403)
         with pytest.raises(CheckFailedError, match=f"the right to {right}.* is missing: User x cannot"):
-            services.endpoints_of(fake.access, SERVICE)(Deadline(5))
+            services.endpoints_of(fake.access, SERVICE)(Deadline(30))
 
     @pytest.mark.parametrize("status", [401, 500])
     def test_an_api_server_that_does_not_answer_the_question_leaves_it_open(self, fake: FakeApi, status: int) -> None:
         fake.answers[SERVICE_PATH] = http(status=status)
         with pytest.raises(NotJudgedError):
-            services.endpoints_of(fake.access, SERVICE)(Deadline(5))
+            services.endpoints_of(fake.access, SERVICE)(Deadline(30))
 
     @pytest.mark.parametrize("body", ["[]", "{}", '{"items": 5}', '{"items": [5]}', '{"items": [{}]}', "garbage", ""])
     def test_a_malformed_list_leaves_it_open(self, fake: FakeApi, body: str) -> None:
         fake.answers[SLICES_PATH] = http(body.encode())
         with pytest.raises(NotJudgedError):
-            services.endpoints_of(fake.access, SERVICE)(Deadline(5))
+            services.endpoints_of(fake.access, SERVICE)(Deadline(30))
 
 
 class TestNetwork:
     def test_every_ready_dns_server_becomes_a_job(self, fake: FakeApi) -> None:
         fake.answers[SLICES_PATH] = http_json(slices(["192.0.2.1", "192.0.2.2"], ["192.0.2.3"]))
         lookup = services.endpoints_of(fake.access, SERVICE)
-        jobs = network.each_dns_server(lookup, SERVICE, "name", Deadline(5)).more
+        jobs = network.each_dns_server(lookup, SERVICE, "name", Deadline(30)).more
         assert [(job.name, job.target) for job in jobs] == [("network", "192.0.2.1:53"), ("network", "192.0.2.2:53")]
 
     def test_a_dns_server_is_asked_by_udp_and_by_tcp(self, fake: FakeApi) -> None:
         with dns_server(lambda query: [dns_reply(query)], lambda query: [dns_reply(query)]) as port:
             fake.answers[SLICES_PATH] = http_json(slices([LOOPBACK], port=port))
             lookup = services.endpoints_of(fake.access, SERVICE)
-            (job,) = network.each_dns_server(lookup, SERVICE, "name", Deadline(5)).more
-            job.prove(Deadline(5))
+            (job,) = network.each_dns_server(lookup, SERVICE, "name", Deadline(30)).more
+            job.prove(Deadline(30))
 
     def test_a_dns_server_that_fails_both_ways_says_both(self, fake: FakeApi) -> None:
         with dns_server(lambda query: [dns_reply(query, code=5)]) as port:
             fake.answers[SLICES_PATH] = http_json(slices([LOOPBACK], port=port))
             lookup = services.endpoints_of(fake.access, SERVICE)
-            (job,) = network.each_dns_server(lookup, SERVICE, "name", Deadline(5)).more
+            (job,) = network.each_dns_server(lookup, SERVICE, "name", Deadline(30)).more
             with pytest.raises(CheckFailedError, match=r"no TCP connection to .*; the DNS server answers REFUSED"):
-                job.prove(Deadline(5))
+                job.prove(Deadline(30))
 
     def test_a_dns_server_that_answers_one_way_only_fails(self) -> None:
         with dns_server(lambda query: [dns_reply(query)]) as port:
@@ -247,13 +252,13 @@ class TestNetwork:
             with pytest.raises(
                 CheckFailedError, match=rf"^no TCP connection to {LOOPBACK}:{port}: Connection refused$"
             ):
-                network.serves_dns(endpoint, Question("name"), Deadline(5))
+                network.serves_dns(endpoint, Question("name"), Deadline(30))
 
     def test_endpoints_that_nobody_knows_are_not_judged_and_the_cause_is_told(self, fake: FakeApi) -> None:
         fake.answers[SLICES_PATH] = http_json({"message": "User x cannot"}, 403)
         lookup = services.endpoints_of(fake.access, SERVICE)
         with pytest.raises(NotJudgedError, match=f"endpoints of {SERVICE} are not known: the right to list"):
-            network.each_dns_server(lookup, SERVICE, "name", Deadline(5))
+            network.each_dns_server(lookup, SERVICE, "name", Deadline(30))
 
     @pytest.mark.parametrize(("status", "passes"), [(200, True), (302, True), (404, False), (500, False)])
     def test_a_url_must_answer_2xx_or_3xx(self, status: int, passes: bool) -> None:  # noqa: FBT001
@@ -261,16 +266,16 @@ class TestNetwork:
             url = settings.url(f"http://{LOOPBACK}:{port}/healthz?full=1")
             assert url
             if passes:
-                assert network.answers(url, Deadline(5)).facts == {"status": status}
+                assert network.answers(url, Deadline(30)).facts == {"status": status}
             else:
                 with pytest.raises(CheckFailedError, match=f"answers {status}"):
-                    network.answers(url, Deadline(5))
+                    network.answers(url, Deadline(30))
 
     def test_a_url_with_a_certificate_that_the_system_does_not_trust_fails(self, fake: FakeApi) -> None:
         url = settings.url(f"https://{LOOPBACK}:{fake.port}/")
         assert url
         with pytest.raises(UnreachableError, match="not trusted"):
-            network.answers(url, Deadline(5))
+            network.answers(url, Deadline(30))
 
 
 def test_a_trickling_answer_is_late_all_the_same() -> None:
@@ -283,9 +288,9 @@ def test_a_trickling_answer_is_late_all_the_same() -> None:
             time.sleep(0.05)
 
     with tcp_server(trickle) as port:
-        conversation = wire.Conversation(wire.connect(LOOPBACK, port, Deadline(5)), "host", {})
-        with conversation, pytest.raises(NoAnswerError, match=r"bytes of the answer to GET / within 0\.5 s"):
-            conversation.get("/", Deadline(0.5))
+        conversation = wire.Conversation(wire.connect(LOOPBACK, port, Deadline(30)), "host", {})
+        with conversation, pytest.raises(NoAnswerError, match=r"bytes of the answer to GET / within 2 s"):
+            conversation.get("/", Deadline(2))
 
 
 @pytest.mark.parametrize(("comes", "end"), [(b"", ConnectionResetError), (http(), None)], ids=["none", "whole"])
@@ -296,17 +301,17 @@ def test_a_server_whose_answer_does_not_arrive_learns_that_nobody_waits_any_more
     ends: list[type[OSError] | None] = []
 
     def serve(connection: socket.socket) -> None:
-        connection.recv(4096)
-        connection.sendall(comes)
         try:
+            connection.recv(4096)
+            connection.sendall(comes)
             connection.recv(1)
             ends.append(None)
         except OSError as why:
             ends.append(type(why))
 
     with tcp_server(serve) as port:
-        conversation = wire.Conversation(wire.connect(LOOPBACK, port, Deadline(5)), "host", {})
+        conversation = wire.Conversation(wire.connect(LOOPBACK, port, Deadline(30)), "host", {})
         with suppress(NoAnswerError), conversation:
-            conversation.get("/", Deadline(0.3))
+            conversation.get("/", Deadline(30 if comes else 0.3))
         waiting.until("the server saw the end", lambda: ends, 5)
     assert ends == [end]

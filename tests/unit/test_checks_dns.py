@@ -17,19 +17,19 @@ QUESTION = Question(NAME)
 
 def test_the_address_in_an_answer_is_found() -> None:
     with dns_server(lambda query: [dns_reply(query, API_SERVICE)]) as port:
-        reply = dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(2))
+        reply = dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(30))
     assert reply.addresses == (API_SERVICE,)
 
 
 def test_ipv6_addresses_are_found_too() -> None:
     with dns_server(lambda query: [dns_reply(query, "fd00::1")]) as port:
-        reply = dnsquery.ask(LOOPBACK, port, Question(NAME, dnsquery.AAAA), Deadline(2))
+        reply = dnsquery.ask(LOOPBACK, port, Question(NAME, dnsquery.AAAA), Deadline(30))
     assert reply.addresses == ("fd00::1",)
 
 
 def test_a_name_that_does_not_exist_is_an_answer() -> None:
     with dns_server(lambda query: [dns_reply(query, code=3)]) as port:
-        assert not dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(2)).addresses
+        assert not dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(30)).addresses
 
 
 @pytest.mark.parametrize(("code", "word"), [(2, "SERVFAIL"), (5, "REFUSED"), (9, "code 9")])
@@ -38,7 +38,7 @@ def test_a_server_that_cannot_or_will_not_answer_fails(code: int, word: str) -> 
         dns_server(lambda query: [dns_reply(query, code=code)]) as port,
         pytest.raises(CheckFailedError, match=f"answers {word}"),
     ):
-        dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(2))
+        dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(30))
 
 
 def test_an_answer_to_another_question_is_passed_over_and_the_right_one_taken() -> None:
@@ -54,17 +54,15 @@ def test_an_answer_to_another_question_is_passed_over_and_the_right_one_taken() 
         ]
 
     with dns_server(answers) as port:
-        assert dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(2)).addresses == (API_SERVICE,)
+        assert dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(30)).addresses == (API_SERVICE,)
 
 
 def test_a_server_that_only_talks_nonsense_gives_no_answer_and_the_error_says_so() -> None:
     with (
         dns_server(lambda query: [dns_reply(query, API_SERVICE)[:-3]]) as port,
-        pytest.raises(
-            CheckFailedError, match=r"by UDP within 0\.3 s; what came was no answer: a record ends too early"
-        ),
+        pytest.raises(CheckFailedError, match=r"by UDP within 2 s; what came was no answer: a record ends too early"),
     ):
-        dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(0.3))
+        dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(2))
 
 
 def test_a_lost_packet_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,14 +70,25 @@ def test_a_lost_packet_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tries = itertools.count()
     with dns_server(lambda query: [] if next(tries) < 2 else [dns_reply(query, API_SERVICE)]) as port:
         assert dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(5)).addresses == (API_SERVICE,)
-    assert next(tries) == 3
+    assert next(tries) >= 3
+
+
+def test_a_server_that_is_always_later_than_the_next_try_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dnsquery, "_SECONDS_BETWEEN_TRIES", 0.1)
+
+    def slowly(query: bytes) -> list[bytes]:
+        time.sleep(0.25)
+        return [dns_reply(query, API_SERVICE)]
+
+    with dns_server(slowly) as port:
+        assert dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(3)).addresses == (API_SERVICE,)
 
 
 def test_a_silent_server_fails_at_the_deadline() -> None:
     begun = time.monotonic()
     with dns_server(lambda _query: []) as port, pytest.raises(CheckFailedError, match=r"by UDP within 0\.3 s$"):
         dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(0.3))
-    assert 0.2 < time.monotonic() - begun < 3
+    assert 0.2 < time.monotonic() - begun < 30
 
 
 def test_a_closed_port_fails_at_once() -> None:
@@ -95,7 +104,7 @@ def test_a_truncated_answer_is_asked_for_again_by_tcp() -> None:
     with dns_server(
         lambda query: [dns_reply(query, flags=truncated)], lambda query: [dns_reply(query, API_SERVICE)]
     ) as port:
-        assert dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(2)).addresses == (API_SERVICE,)
+        assert dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(30)).addresses == (API_SERVICE,)
 
 
 def test_a_tcp_connection_without_an_answer_fails() -> None:
@@ -103,7 +112,7 @@ def test_a_tcp_connection_without_an_answer_fails() -> None:
         dns_server(lambda query: [dns_reply(query)], lambda _query: []) as port,
         pytest.raises(CheckFailedError, match="but no DNS answer came: the connection was closed after 0 of 2 bytes"),
     ):
-        dnsquery.ask_by_tcp(LOOPBACK, port, QUESTION, Deadline(2))
+        dnsquery.ask_by_tcp(LOOPBACK, port, QUESTION, Deadline(30))
 
 
 def test_a_name_that_points_at_itself_is_malformed() -> None:
@@ -117,7 +126,7 @@ class TestTheClustersServer:
     def test_it_must_know_the_api_services_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with dns_server(lambda query: [dns_reply(query, API_SERVICE)]) as port:
             monkeypatch.setattr(dnsquery, "PORT", port)
-            proof = dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, Deadline(2))
+            proof = dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, Deadline(30))
         assert proof.facts == {"addresses": [API_SERVICE]}
 
     def test_another_address_fails_and_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,13 +135,13 @@ class TestTheClustersServer:
             with pytest.raises(
                 CheckFailedError, match=r"resolves to 192\.0\.2\.9, and the API Service is 10\.96\.0\.1"
             ):
-                dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, Deadline(2))
+                dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, Deadline(30))
 
     def test_no_address_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with dns_server(lambda query: [dns_reply(query, code=3)]) as port:
             monkeypatch.setattr(dnsquery, "PORT", port)
             with pytest.raises(CheckFailedError, match=f"knows no address of {NAME}"):
-                dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, Deadline(2))
+                dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, Deadline(30))
 
 
 class TestThePodsResolver:

@@ -43,7 +43,7 @@ def a_pod(number: int, address: str = LOOPBACK, *, ready: str = "True", **metada
 
 def run(fake: FakeApi, port: int, *pods: dict[str, Any], sample: int = 5) -> dict[str, object]:
     fake.answers[PODS] = http_json({"items": list(pods)})
-    proof = matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, sample), Deadline(2))
+    proof = matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, sample), Deadline(30))
     return dict(proof.facts)
 
 
@@ -110,14 +110,14 @@ def test_a_pod_that_went_away_meanwhile_need_not_answer(fake: FakeApi, port: int
         return http_json({"items": next(lists)}) if path.startswith(PODS) else answer(fake, path)
 
     fake._answer = changing  # type: ignore[method-assign]
-    proof = matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, 5), Deadline(2))
+    proof = matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, 5), Deadline(30))
     assert proof.facts == {"reached": 2}
 
 
 def test_a_missing_right_is_named(fake: FakeApi) -> None:
     fake.answers[PODS] = http_json({"message": "no"}, 403)
     with pytest.raises(CheckFailedError, match="the right to list pods in namespace kube-system is missing: no"):
-        matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(2))
+        matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(30))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_missing_right_is_named(fake: FakeApi) -> None:
 def test_a_list_that_is_none_is_not_judged(fake: FakeApi, found: dict[str, Any]) -> None:
     fake.answers[PODS] = http_json(found)
     with pytest.raises(NotJudgedError, match="malformed"):
-        matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(2))
+        matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(30))
 
 
 def test_it_is_a_check_like_the_others_and_off_unless_asked_for(fake: FakeApi, port: int) -> None:

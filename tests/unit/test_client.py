@@ -27,7 +27,7 @@ async def test_a_write_that_waited_for_its_turn_is_not_sent_once_the_lease_is_lo
 
     async with (
         speaking(saying(HELLO)) as (server, _),
-        Kube(access_to(server.port), limit=Limit(qps=10, burst=1), permit=permit) as kube,
+        Kube(access_to(server.port), limit=Limit(qps=1, burst=1), permit=permit) as kube,
     ):
         await kube.delete("/api/v1/nodes/a")
         waiting = asyncio.create_task(kube.delete("/api/v1/nodes/b"))

@@ -64,7 +64,7 @@ class Running:
     def until(self, msg: str) -> dict[str, Any]:
         """The next line that says this."""
         while True:
-            line: dict[str, Any] = json.loads(self._lines.get(timeout=20))
+            line: dict[str, Any] = json.loads(self._lines.get(timeout=60))
             if line["msg"] == msg:
                 return line
 
@@ -78,8 +78,12 @@ class Running:
         self.process.send_signal(number)
         assert self.process.wait(30) == 0
         took = time.monotonic() - begun
-        self._reader.join(10)
+        self.join()
         return took
+
+    def join(self) -> None:
+        """All that it said has been read. It must have ended."""
+        self._reader.join(60)
 
 
 @contextmanager
@@ -90,10 +94,12 @@ def running(cluster: FakeCluster, folder: Path, *flags: str, program: str = PROG
     environ = BARE | {"KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS)}
     argv = [sys.executable, "-c", program, *words]
     with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, text=True) as started:
+        agent = Running(started)
         try:
-            yield Running(started)
+            yield agent
         finally:
             started.kill()
+            agent.join()
 
 
 def ask(port: int, path: str) -> tuple[int, str]:
@@ -123,7 +129,7 @@ class TestLife:
 
     def test_whoever_sees_it_serve_can_stop_it(self, cluster: FakeCluster, tmp_path: Path) -> None:
         with running(cluster, tmp_path, program=STOPPED_AS_SOON_AS_IT_SERVES + PROGRAM) as agent:
-            assert agent.process.wait(20) == 0
+            assert agent.process.wait(60) == 0
             agent.until("Stopped")
 
     def test_what_ends_it_while_the_label_is_set_does_not_keep_it_from_telling(
@@ -131,10 +137,10 @@ class TestLife:
     ) -> None:
         """The DaemonSet controller deletes the pod as soon as it sees the label."""
         cluster.join(NAME, [GATE], {})
+        cluster.before_patch.append(lambda: agent.process.send_signal(signal.SIGTERM))
         with running(cluster, tmp_path) as agent:
-            cluster.before_patch.append(lambda: agent.process.send_signal(signal.SIGTERM))
             agent.until("Stopping")
-            assert agent.process.wait(10) == 0
+            assert agent.process.wait(60) == 0
         assert cluster.writes[1:] == ["strategic-merge-patchnode-1/status", "event Verified"]
 
     def test_it_ends_even_if_something_hangs_for_good(self) -> None:
@@ -213,16 +219,16 @@ class TestDryRun:
         assert "Dry run: nothing is changed  node=dry-run-node" in done.stdout
 
     def test_where_everything_is_skipped_nothing_is_claimed(self) -> None:
-        done = dry_run(DNS_TEST_DOMAINS="kubernetes.default.svc.cluster.local")
+        done = dry_run("--check-timeout=60s", DNS_TEST_DOMAINS="kubernetes.default.svc.cluster.local")
         assert done.returncode == 0, "nothing failed"
         assert "Nothing was checked" in done.stdout
         assert "All checks passed" not in done.stdout
         assert 'would="leave the gate closed, and try again"' in done.stdout
 
     def test_a_check_that_fails_is_exit_code_1(self) -> None:
-        with socket.create_server((LOOPBACK, 0)) as listener:
-            port = listener.getsockname()[1]
-        done = dry_run(f"--network-targets={LOOPBACK}:{port}")
+        with socket.socket() as silent:
+            silent.bind((LOOPBACK, 0))
+            done = dry_run(f"--network-targets={LOOPBACK}:{silent.getsockname()[1]}")
         assert (done.returncode, done.stderr) == (1, "")
         assert "Network check failed" in done.stdout
 
@@ -251,7 +257,8 @@ class TestDryRun:
             assert ask(port, "/healthz") == (200, "ok\n")
             assert started.poll() is None
             started.terminate()
-            assert started.wait(10) in (0, 1), "by what the checks said"
+            assert started.wait(60) in (0, 1), "by what the checks said"
+            agent.join()
         assert not cluster.writes
 
     def test_a_kubeconfig_that_is_named_must_be_of_use(self) -> None:

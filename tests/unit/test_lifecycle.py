@@ -36,6 +36,6 @@ def test_whoever_sees_it_serve_can_stop_it(tmp_path: Path) -> None:
     config.write_text(yaml.safe_dump(a_config("default")))
     program = STOPPED_AS_SOON_AS_IT_SERVES + "from kube_node_ready.cli import controller; controller()"
     argv = [sys.executable, "-c", program, f"--config={config}", f"--kubeconfig={nowhere}"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout.splitlines()[-1])["msg"] == "Stopped"

@@ -114,14 +114,16 @@ def ask(server: str, port: int, question: Question, deadline: Deadline) -> Reply
 
 
 def ask_by_udp(server: str, port: int, question: Question, deadline: Deadline) -> Reply:
-    """UDP loses packets in every network, so the question is repeated; what does not fit it is passed over."""
-    odd = ""
+    """UDP loses packets in every network, so the question is repeated; what does not fit it is passed over.
+
+    Under the same number: the answer of a slow server counts, whichever of them it is to.
+    """
+    odd, number = "", int.from_bytes(os.urandom(2), "big")
     with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM) as plain:
         try:
             # Connected, so that the kernel drops what comes from elsewhere and tells us of a closed port.
             plain.connect((server, port))
             while True:
-                number = int.from_bytes(os.urandom(2), "big")
                 plain.send(encode(question, number))
                 until = time.monotonic() + min(_SECONDS_BETWEEN_TRIES, deadline.left())
                 while (left := until - time.monotonic()) > 0:
