@@ -15,13 +15,14 @@ from lightkube.resources.core_v1 import Node, Pod
 
 from demo import stage
 from demo.stage import Nodes
-from lab import LabError, invocation, network, runs
+from lab import LabError, invocation, network, runs, waiting
 from lab.plane import ADMIN_KUBECONFIG
 from lab.progress import say
 
 _PROGRAM = Path(sys.executable).with_name("kube-node-ready")
 _PATIENCE = "120s"
 _SOME_NODE_IS_GATED = 1
+_A_MOMENT = 30
 
 
 def main() -> NoReturn:
@@ -88,9 +89,9 @@ def _missed(nodes: Nodes) -> int:
 
 def _tell(cluster: str, nodes: Nodes, begun: datetime) -> int:
     with _client(cluster) as client:
-        opened = {name: _verified_at(client.get(Node, name)) for name in nodes.sound}
-        pods = client.list(Pod, labels={"app": stage.WORKLOAD})
-        places = sorted(str(pod.spec.nodeName) for pod in pods if pod.spec and pod.spec.nodeName)
+        with contextlib.suppress(LabError):  # a gate opens first; the condition and the workload follow
+            waiting.until("all is told", lambda: all(_opened(client, nodes).values()) and _places(client), _A_MOMENT)
+        opened, places = _opened(client, nodes), _places(client)
     if shut := [name for name, at in opened.items() if at is None]:
         say(f"{' and '.join(shut)} should be open by now: `{_lab(cluster, 'shell')}`, then kube-node-ready explain")
         return 1
@@ -122,6 +123,16 @@ def _tell_what_to_try(cluster: str, nodes: Nodes) -> None:
 
 def _client(cluster: str) -> Client:
     return Client(KubeConfig.from_file(_kubeconfig(cluster)), trust_env=False)
+
+
+def _opened(client: Client, nodes: Nodes) -> dict[str, datetime | None]:
+    return {name: _verified_at(client.get(Node, name)) for name in nodes.sound}
+
+
+def _places(client: Client) -> list[str]:
+    """Where the workload's pods run. None, until all of them do."""
+    found = [pod.spec.nodeName for pod in client.list(Pod, labels={"app": stage.WORKLOAD}) if pod.spec]
+    return sorted(str(name) for name in found) if all(found) else []
 
 
 def _verified_at(node: Node) -> datetime | None:

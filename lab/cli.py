@@ -13,7 +13,7 @@ import httpx2
 from lightkube import Client, KubeConfig
 from lightkube.core.exceptions import ApiError
 
-from lab import build, fake, fake_stages, invocation, network, node, remains, runs
+from lab import build, fake, fake_stages, invocation, network, node, remains, runs, waiting
 from lab.errors import LabError
 from lab.faults import Faults
 from lab.plane import ADMIN_KUBECONFIG, plane
@@ -21,6 +21,7 @@ from lab.progress import say
 from lab.taints import Taint
 
 _KUBECTL = "kubectl"
+_BUSY_SECONDS = 20
 _FAULTS = {
     "dns": Faults.break_dns,
     "api": Faults.break_api,
@@ -139,7 +140,7 @@ def _up(arguments: argparse.Namespace) -> int:
 
 def _down(arguments: argparse.Namespace) -> int:
     if run := runs.kept(arguments.name):
-        runs.remove(run)
+        waiting.until(f"nobody else is at work on cluster {arguments.name!r}", lambda: runs.remove(run), _BUSY_SECONDS)
         say(f"cluster {arguments.name!r} is gone")
     else:
         say(f"there is no cluster {arguments.name!r}")

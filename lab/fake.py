@@ -84,7 +84,7 @@ class Simulation:
 
     def start(self) -> None:
         addons.apply(self._client, self._programs.path("kwok.x-k8s.io_stages.yaml").read_text())
-        waiting.until("the API serves KWOK's stages", self._stages_are_served, 20)
+        waiting.until("the API serves KWOK's stages", self._stages_are_served, 60)
         for stage in fake_stages.FOR_ALL_PODS:
             self._client.apply(Stage.from_dict(stage), field_manager=addons.FIELD_MANAGER, force=True)
         for process in self.processes:

@@ -30,7 +30,7 @@ from lab.taints import Taint
 
 INIT = Path(__file__).with_name("node-init.sh")
 _CNI_PROGRAMS = ("/usr/lib/cni", "/opt/cni/bin")
-_BOOT_SECONDS = 10.0
+_BOOT_SECONDS = 60.0
 _READY_SECONDS = 60.0
 
 T = TypeVar("T")

@@ -50,7 +50,7 @@ class Process:
             raise LabError(f"{self.name} is not running")
         if not self._enters_namespaces:
             return self._popen.pid
-        return waiting.until(f"{self.name} starts", self._child, 10, alive=self.check)
+        return waiting.until(f"{self.name} starts", self._child, 60, alive=self.check)
 
     @property
     def running(self) -> bool:

@@ -111,17 +111,18 @@ def kept(name: str) -> Run | None:
     return next((run for run in existing() if run.name == name), None)
 
 
-def remove(run: Run) -> bool:
-    """Remove a run that nobody owns. False if someone does."""
+def remove(run: Run, *, spare_kept: bool = False) -> bool:
+    """Remove a run that nobody owns. False if someone does, or if it is kept and kept ones are spared."""
     with _held(run) as mine:
-        if mine:
-            remains.remove(run.folder)
-        return mine
+        if not mine or (spare_kept and run.name is not None):
+            return False
+        remains.remove(run.folder)
+        return True
 
 
 def remove_abandoned() -> list[Run]:
     """Remove every run whose owner died before it could; the reaper was killed too, or the machine lost power."""
-    return [run for run in existing() if run.name is None and remove(run)]
+    return [run for run in existing() if remove(run, spare_kept=True)]
 
 
 def _root() -> Path:

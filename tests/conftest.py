@@ -50,7 +50,7 @@ def namespace(plane: lab.Plane, prefix: str) -> Iterator[str]:
     """A namespace of the test's own in the shared plane, in which pods can be created."""
     plane.client.create(Namespace(metadata=ObjectMeta(name=prefix)))
     waiting.until(
-        f"{prefix} has a ServiceAccount", lambda: plane.client.get(ServiceAccount, "default", namespace=prefix), 10
+        f"{prefix} has a ServiceAccount", lambda: plane.client.get(ServiceAccount, "default", namespace=prefix), 60
     )
     yield prefix
     plane.client.delete(Namespace, prefix)

@@ -219,7 +219,7 @@ def failures_in_a_row_close_the_gate_and_recovery_opens_it(world: World) -> None
 
 
 def a_gate_that_someone_else_closed_is_not_closed_twice(world: World) -> None:
-    released(world, *CONTINUOUS, "--failure-threshold=6")
+    released(world, *CONTINUOUS, "--failure-threshold=12")
     world.break_network()
     world.until("a round failed", lambda: world.metric("node_check_consecutive_failures") >= 2)
     world.add_taint({**GATE, "value": "by-someone-else"})

@@ -102,7 +102,7 @@ def a_site(plane: lab.Plane, name: str) -> Iterator[Site]:
     """For planes that are not the shared one: with a namespace, which goes with the plane."""
     plane.client.create(Namespace(metadata=ObjectMeta(name=name)))
     account = lambda: plane.client.get(ServiceAccount, "default", namespace=name)  # noqa: E731  it is short
-    waiting.until(f"{name} has a ServiceAccount", account, 20)
+    waiting.until(f"{name} has a ServiceAccount", account, 60)
     site = Site(plane, name)
     yield site
     site.leave()

@@ -96,7 +96,7 @@ def operating(
         process = subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
     operator = Operator(process, log)
     try:
-        waiting.until("the controller has started", lambda: operator.said("Waiting for the Lease") or _up(operator), 20)
+        waiting.until("the controller has started", lambda: operator.said("Waiting for the Lease") or _up(operator), 90)
         yield operator
         assert process.returncode is not None or process.poll() is None, f"it died:\n{operator.output()}"
     finally:

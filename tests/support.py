@@ -38,7 +38,7 @@ def status_of(plane: lab.Plane, pod: Pod) -> PodStatus:
     return found.status
 
 
-def wait_running(plane: lab.Plane, pod: Pod, seconds: float = 30) -> PodStatus:
+def wait_running(plane: lab.Plane, pod: Pod, seconds: float = 90) -> PodStatus:
     """Until the pod runs and is ready to serve."""
 
     def running() -> PodStatus | None:
@@ -49,7 +49,7 @@ def wait_running(plane: lab.Plane, pod: Pod, seconds: float = 30) -> PodStatus:
     return waiting.until(f"{_name(pod)} runs", running, seconds, alive=plane.check)
 
 
-def wait_ended(plane: lab.Plane, pod: Pod, seconds: float = 30) -> PodStatus:
+def wait_ended(plane: lab.Plane, pod: Pod, seconds: float = 90) -> PodStatus:
     def ended() -> PodStatus | None:
         status = status_of(plane, pod)
         return status if status.phase in ("Succeeded", "Failed") else None

@@ -35,7 +35,7 @@ def test_a_watch_that_breaks_in_the_middle_of_a_line_goes_on_where_it_was(
             assert len(watches(proxy)) == 4
             assert copy.cache.lists == 1
 
-    through(admin, namespace, scenario, silence=1)
+    through(admin, namespace, scenario, silence=3)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_events_that_come_late_do_not_undo_what_was_put(admin: Access, namespace
     async def scenario(proxy: Proxy, copy: Copy) -> None:
         async with running(copy):
             copy.heard.changes.clear()
-            proxy.plan = in_turn(Says(500), Says(500), Says(500))
+            proxy.plan = in_turn(*[Says(500)] * 5)
             proxy.cut()
             first = await copy.write("a", 1)
             copy.cache.put(await copy.write("a", 2))
@@ -93,7 +93,7 @@ def test_a_forgotten_version_costs_one_list_which_tells_all_that_was_missed(
             await copy.write(called.replace(" ", "-"), 1)
         async with running(copy):
             copy.heard.changes.clear()
-            proxy.plan = in_turn(Says(500), Says(500), gone)
+            proxy.plan = in_turn(*[Says(500)] * 5, gone)
             proxy.cut()
             await copy.write("changes", 2)
             await copy.delete("vanishes")
@@ -132,7 +132,7 @@ def test_a_watch_on_which_nothing_is_ever_heard_ends_in_a_list(admin: Access, na
             await copy.has({"old": 1, "new": 1})
             assert copy.cache.lists == 2
 
-    through(admin, namespace, scenario, silence=1)
+    through(admin, namespace, scenario, silence=3)
 
 
 def test_a_cluster_that_was_restored_from_a_backup_is_believed(admin: Access, namespace: str) -> None:

@@ -122,6 +122,7 @@ def test_down_twice_is_as_good_as_once() -> None:
     assert (said.returncode, said.stderr) == (0, f"lab: there is no cluster '{NAME}'\n")
 
 
+@pytest.mark.alone
 def test_runs_under_two_folders_spare_each_other(cluster: Path, tmp_path: Path) -> None:
     """Each has a slot 0, and must not take the other's for its own."""
     elsewhere = str(tmp_path)

@@ -319,10 +319,10 @@ def test_one_manifest_may_make_the_namespace_of_another(tool: Tool, prefix: str)
 def test_a_rollout_that_is_late_stops_no_other(tool: Tool, prefix: str) -> None:
     late = an_agent("late", prefix, priority_class_name="there-is-none")
 
-    ended = tool.run("apply", "-f", tool.write("agents.yaml", late, an_agent("fine", prefix)), "--timeout", "4s")
+    ended = tool.run("apply", "-f", tool.write("agents.yaml", late, an_agent("fine", prefix)), "--timeout", "12s")
 
     assert ended.code == 4
-    assert f"DaemonSet {prefix}/late: after 4 s" in ended.err
+    assert f"DaemonSet {prefix}/late: after 12 s" in ended.err
     assert f"{NODES} of {NODES} nodes updated, {NODES} available" in ended.err
 
 
@@ -350,11 +350,11 @@ def test_whoever_may_administer_a_namespace_can_deploy_an_agent_with_rights_ther
 def test_a_rollout_without_pods_ends_in_time_and_says_why(tool: Tool, prefix: str) -> None:
     file = tool.write("agent.yaml", an_agent("agent", prefix, priority_class_name="there-is-none"))
 
-    late = tool.run("apply", "-f", file, "--timeout", "4s")
+    late = tool.run("apply", "-f", file, "--timeout", "12s")
 
     assert late.code == 4
     last = late.err.splitlines()[-1]
-    assert f"DaemonSet {prefix}/agent: after 4 s, 0 of {NODES} nodes updated, 0 available" in last
+    assert f"DaemonSet {prefix}/agent: after 12 s, 0 of {NODES} nodes updated, 0 available" in last
     assert "no PriorityClass with name there-is-none was found" in last
 
 
@@ -428,7 +428,7 @@ def test_deleting_takes_the_pods_first_and_leaves_the_namespace(tool: Tool, pref
     assert would == f"would delete Namespace {prefix} and what is in it\n"
     said = tool.run("delete", "-f", file, "--delete-namespace")
     assert f"Namespace {prefix} is being deleted, with what is in it" in said.err
-    waiting.until("the namespace is gone", lambda: tool.live("namespace", prefix) is None, 30)
+    waiting.until("the namespace is gone", lambda: tool.live("namespace", prefix) is None, 90)
 
 
 @pytest.mark.parametrize("makes_it", [True, False])

@@ -119,7 +119,7 @@ def take_annotation(site: Site, pod: str) -> None:
 
 @pytest.mark.parametrize("edit", [change_image, take_annotation], ids=lambda edit: edit.__name__)
 def test_a_worker_that_was_edited_proves_nothing(site: Site, tmp_path: Path, edit: Callable[[Site, str], None]) -> None:
-    nodes = site.join(verdict=lab.passes(seconds=3))
+    nodes = site.join(verdict=lab.passes(seconds=8))
     (name,) = nodes.names
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):
         site.until("a worker runs", lambda: [worker for worker in site.workers() if worker.node_name])
@@ -135,13 +135,14 @@ def test_a_worker_that_was_edited_proves_nothing(site: Site, tmp_path: Path, edi
 def test_a_worker_that_lost_its_labels_is_made_again(site: Site, tmp_path: Path) -> None:
     nodes = site.join(verdict=lab.HANGS)
     (name,) = nodes.names
-    with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
+    rare = site.config(reconciliation={"intervalSeconds": 300})
+    with operating(tmp_path, site.plane.kubeconfig(), rare) as operator:
         site.until("a worker", site.workers)
         (first,) = site.workers()
         # Slowly, so that the first one is still there when it loses its labels.
         nodes.decide(lab.passes(seconds=5))
         unlabel(site, first.name)
-        site.until("released, and not only at the next resync", lambda: site.released(name), 20)
+        site.until("released, and not only at the next resync", lambda: site.released(name), 90)
         site.until("nothing is left", lambda: not site.workers())
         assert operator.said("Worker pod was edited beyond use, deleting it", pod=first.name)
     assert site.node(name).record.attempt == 1

@@ -231,7 +231,7 @@ def test_the_queue_is_empty_when_nothing_is_due(site: Site, tmp_path: Path) -> N
 def test_probes_are_answered_during_a_burst(site: Site, tmp_path: Path) -> None:
     with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
         site.until("it is ready", lambda: operator.ask("/readyz") == "ok\n")
-        names = site.join(60).names
+        names = site.join(60, verdict=lab.passes(seconds=3)).names
         answers: list[str] = []
 
         def over() -> bool:
@@ -240,7 +240,7 @@ def test_probes_are_answered_during_a_burst(site: Site, tmp_path: Path) -> None:
             return number(operator, "nodes_verified") == 60
 
         site.until("the burst is over", over)
-        assert len(answers) > 5
+        assert len(answers) > 2
         assert set(answers) == {"ok\nok\n"}
         assert site.released(*names)
         site.until("all is told", lambda: not site.workers())
@@ -281,7 +281,8 @@ def holder(site: Site) -> str:
 def test_sigterm_in_the_middle_of_a_burst_leaves_nothing_half_done(site: Site, tmp_path: Path) -> None:
     config = site.config(leaderElection={"enabled": True})
     with operating(tmp_path, site.plane.kubeconfig(), config) as operator:
-        names = site.join(60).names
+        slow = site.join(10, verdict=lab.passes(seconds=8), group="slow")
+        names = (*slow.names, *site.join(50).names)
         site.until("some are released", lambda: number(operator, "nodes_verified") > 5)
         assert holder(site)
         assert operator.stop() == 0
@@ -332,7 +333,7 @@ def test_sigterm_is_obeyed_though_the_api_server_says_nothing(breakable: lab.Pla
 
 def test_an_api_server_that_is_away_for_half_a_minute_costs_no_attempt(breakable: lab.Plane, tmp_path: Path) -> None:
     patient = {"timeoutSeconds": 300}
-    leading = {"enabled": True, "leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "1s"}
+    leading = {"enabled": True, "leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
     with a_site(breakable, "away") as site, a_site(breakable, "leading") as other:
         config = site.config(worker=patient)
         elected = other.config(worker=patient, leaderElection=leading)
@@ -340,12 +341,12 @@ def test_an_api_server_that_is_away_for_half_a_minute_costs_no_attempt(breakable
             operating(tmp_path, breakable.kubeconfig(), config) as operator,
             operating(tmp_path, breakable.kubeconfig(), elected) as leader,
         ):
-            slow = lab.passes(seconds=5)
+            slow = lab.passes(seconds=20)
             names, others = site.join(3, verdict=slow).names, other.join(3, verdict=slow).names
             site.until("in the middle of it", lambda: len(site.workers()) == len(other.workers()) == 3)
             breakable.apiserver.stop()
             began = time.monotonic()
-            assert leader.process.wait(20) == 1, "who cannot renew its Lease ends"
+            assert leader.process.wait(60) == 1, "who cannot renew its Lease ends"
             assert leader.said("Lease lost, ending")
             while time.monotonic() - began < OUTAGE_SECONDS:
                 assert operator.ask("/healthz") == "ok\n"

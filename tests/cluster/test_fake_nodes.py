@@ -47,7 +47,7 @@ def test_a_node_is_about_as_large_as_a_cloud_makes_it(plane: lab.Plane, prefix: 
     assert node.spec
     assert node.spec.taints
     assert "node-ready/unverified" in [taint.key for taint in node.spec.taints]
-    waiting.until("it is Ready", lambda: is_ready(plane, nodes.names[0]), 20)
+    waiting.until("it is Ready", lambda: is_ready(plane, nodes.names[0]), 60)
     nodes.delete()
 
 
@@ -62,7 +62,7 @@ def test_a_pod_fails_with_the_chosen_words(plane: lab.Plane, namespace: str, pre
 
 
 def test_a_pod_takes_the_chosen_time(plane: lab.Plane, namespace: str, prefix: str) -> None:
-    nodes = plane.fake_nodes(1, prefix=prefix, verdict=lab.passes(seconds=4))
+    nodes = plane.fake_nodes(1, prefix=prefix, verdict=lab.passes(seconds=8))
     pod = run_on(plane, nodes.names[0], namespace)
     wait_running(plane, pod)
     time.sleep(2)

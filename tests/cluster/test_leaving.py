@@ -1,5 +1,6 @@
 """However a run ends, nothing of it remains: no process, namespace, bridge, mount, cgroup or file."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -45,9 +46,10 @@ def owner() -> Iterator[tuple[subprocess.Popen[str], Path]]:
 
 def reaper_of(folder: Path) -> int:
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        words = entry.read_text(errors="replace").split("\0")
-        if str(folder) in words and remains.__file__ in words:
-            return int(entry.parent.name)
+        with contextlib.suppress(OSError):  # it has ended since
+            words = entry.read_text(errors="replace").split("\0")
+            if str(folder) in words and remains.__file__ in words:
+                return int(entry.parent.name)
     pytest.fail(f"{folder} has no reaper")
 
 

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, ServiceAccou
 
 import lab
 from lab import build, waiting
+from lab.process import Process
 from tests.support import a_pod, is_ready, wait_running
 
 Fresh = Callable[..., lab.Plane]
@@ -94,7 +94,7 @@ def test_a_machines_proxy_is_not_the_way_to_a_plane(fresh_plane: Fresh, monkeypa
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
     plane = fresh_plane()
     nodes = plane.fake_nodes(1)
-    waiting.until("the node is Ready", lambda: is_ready(plane, nodes.names[0]), 20)
+    waiting.until("the node is Ready", lambda: is_ready(plane, nodes.names[0]), 60)
     assert nodes.names[0] in plane.kubectl("get", "nodes")
 
 
@@ -112,8 +112,8 @@ def test_what_happened_before_the_window_does_not_count(plane: lab.Plane, namesp
     plane.client.create(a_config_map("before", namespace))
     with plane.audit.window() as calls:
         plane.client.get(ConfigMap, "before", namespace=namespace)
-    assert calls.count(resource="configmaps", verb="create") == 0
-    assert calls.count(resource="configmaps", verb="get") == 1
+    assert calls.count(agent="python-httpx2", resource="configmaps", verb="create") == 0
+    assert calls.count(agent="python-httpx2", resource="configmaps", verb="get") == 1
 
 
 def test_the_api_server_stops_and_starts_and_remembers(fresh_plane: Fresh) -> None:
@@ -130,7 +130,7 @@ def test_the_api_server_stops_and_starts_and_remembers(fresh_plane: Fresh) -> No
 
 def test_a_paused_api_server_accepts_and_does_not_answer(fresh_plane: Fresh) -> None:
     plane = fresh_plane()
-    with Client(KubeConfig.from_file(plane.kubeconfig()), timeout=httpx2.Timeout(2)) as impatient:
+    with Client(KubeConfig.from_file(plane.kubeconfig()), timeout=httpx2.Timeout(5)) as impatient:
         impatient.get(Namespace, "default")
         plane.apiserver.pause()
         with pytest.raises(httpx2.ReadTimeout):
@@ -151,18 +151,21 @@ def test_a_component_that_cannot_start_is_named_with_its_last_words(fresh_plane:
         fresh_plane(apiserver_flags=["--no-such-flag"])
 
 
+def kill(process: Process) -> None:
+    os.kill(process.pid, signal.SIGKILL)
+    waiting.until(f"{process.name} is dead", lambda: not process.running, 20)
+
+
 def test_a_component_that_dies_later_is_named_when_the_plane_ends() -> None:
     """A test cannot pass on a plane that lost its scheduler on the way."""
     with pytest.raises(lab.ComponentDiedError, match=r"kube-scheduler died \(signal 9\)"), lab.plane() as plane:
-        os.kill(plane.scheduler.pid, signal.SIGKILL)
-        time.sleep(0.2)
+        kill(plane.scheduler)
 
 
 def test_a_component_that_died_is_noted_on_the_error_it_caused() -> None:
     # By a new connection or by an old one: they fail in different ways.
     with pytest.raises(httpx2.TransportError) as caught, lab.plane() as plane:
-        os.kill(plane.apiserver.pid, signal.SIGKILL)
-        time.sleep(0.2)
+        kill(plane.apiserver)
         plane.client.get(Namespace, "default")
     assert any("kube-apiserver died (signal 9)" in note for note in caught.value.__notes__)
 

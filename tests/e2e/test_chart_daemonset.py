@@ -41,10 +41,10 @@ UNKNOWN = "no-such-name.example"
 VALUES: dict[str, Any] = {
     "deploymentMode": "daemonset",
     "image": {"repository": release_image.REPOSITORY},
-    "config": {"dnsTestDomains": DOMAINS, "checkTimeout": "5s", "maxRetries": 20, "retryBackoff": "linear"},
+    "config": {"dnsTestDomains": DOMAINS, "checkTimeout": "7s", "maxRetries": 20, "retryBackoff": "linear"},
     "daemonset": {
         # Shorter than a check that hangs: who waits for it to end is killed.
-        "terminationGracePeriodSeconds": 3,
+        "terminationGracePeriodSeconds": 5,
         "updateStrategy": {"rollingUpdate": {"maxUnavailable": "100%"}},
         "readinessProbe": {"initialDelaySeconds": 0, "periodSeconds": 1},
     },

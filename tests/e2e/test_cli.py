@@ -22,7 +22,7 @@ def test_a_cluster_is_brought_up_broken_healed_and_taken_down(tmp_path: Path) ->
         assert up.returncode == 0, up.stderr
         folder = kept_folder()
         run_lab("kubectl", "run", "prober", f"--image={images.TOOLBOX}", "--image-pull-policy=Never")
-        run_lab("kubectl", "wait", "--for=condition=Ready", "pod/prober", "--timeout=30s")
+        run_lab("kubectl", "wait", "--for=condition=Ready", "pod/prober", "--timeout=90s")
         assert in_a_pod("dns", "example.com")
         assert "fault dns is in force" in run_lab("break", NODE, "dns").stderr
         assert not in_a_pod("dns", "example.com")
@@ -33,7 +33,7 @@ def test_a_cluster_is_brought_up_broken_healed_and_taken_down(tmp_path: Path) ->
         image = run_lab("import", str(archive))
         assert (image.returncode, image.stderr) == (0, f"lab: {NODE}: importing other.tar\n")
         run_lab("kubectl", "run", "imported", f"--image={OTHER}", "--image-pull-policy=Never")
-        assert run_lab("kubectl", "wait", "--for=condition=Ready", "pod/imported", "--timeout=30s").returncode == 0
+        assert run_lab("kubectl", "wait", "--for=condition=Ready", "pod/imported", "--timeout=90s").returncode == 0
         missing = run_lab("import", "missing.tar")
         assert (missing.returncode, "there is no file 'missing.tar'" in missing.stderr) == (1, True)
         unknown = run_lab("break", "node-7", "dns")

@@ -50,7 +50,7 @@ def test_an_agent_runs_gets_stuck_and_goes_on(tool: Tool) -> None:
     assert f"{nodes} of {nodes} nodes updated, {nodes} available" in deployed.err
 
     tool.write("agent.yaml", an_agent(image="lab.local/toolbox:2", command=["/toolbox", "serve", ":8080"]))
-    stuck = tool.run("apply", "-f", file, "--timeout", "10")
+    stuck = tool.run("apply", "-f", file, "--timeout", "25")
     assert stuck.code == 4
     assert f"1 of {nodes} nodes updated, {nodes - 1} available" in stuck.err.splitlines()[-1]
     assert (

@@ -19,7 +19,7 @@ from tests.support import wait_running
 
 GATE = "node-ready/unverified"
 LABEL = "node-ready/verified"
-PATIENCE = 60
+PATIENCE = 180
 WORKLOAD = f"""
 apiVersion: v1
 kind: Pod
@@ -38,7 +38,7 @@ def operator(plane: lab.Plane, workers: str, tmp_path_factory: pytest.TempPathFa
         "serviceAccountName": "worker",
         "image": {"repository": release_image.REPOSITORY, "tag": release_image.TAG, "pullPolicy": "Never"},
         "timeoutSeconds": 30,
-        "checkTimeoutSeconds": 3,
+        "checkTimeoutSeconds": 5,
         "dnsTestDomains": ["kubernetes.default.svc.cluster.local", "example.com"],
     }
     config = a_config(workers, worker=worker)

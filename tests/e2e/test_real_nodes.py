@@ -90,8 +90,8 @@ def test_a_cut_node_is_gone_from_the_network_until_it_is_healed(
     with first.node.cut():
         assert not can(plane, second.prober, *hello(first))
         assert not kubelet_answers(first.node)
-    assert kubelet_answers(first.node)
-    waiting.until("its pod is back", lambda: can(plane, second.prober, *hello(first)), 10)
+    waiting.until("its kubelet is back", lambda: kubelet_answers(first.node), 60)
+    waiting.until("its pod is back", lambda: can(plane, second.prober, *hello(first)), 60)
 
 
 def test_a_frozen_node_answers_nothing_until_it_is_healed(plane: lab.Plane, first: Probed, second: Probed) -> None:

@@ -139,7 +139,7 @@ def bare() -> Iterator[Cluster]:
 def cluster(bare: Cluster) -> Cluster:
     """With the controller, by the first command of README.md."""
     # Only to be quicker: what fails here fails by timeouts, and fails often.
-    quick = ("worker.checkTimeoutSeconds=3", "reconciliation.exhaustedRetrySeconds=5")
+    quick = ("worker.checkTimeoutSeconds=5", "reconciliation.exhaustedRetrySeconds=5")
     bare.install(readme.section("Install").commands[0], *(f"controller.config.{value}" for value in quick))
     bare.until("the sound node is verified", lambda: bare.labelled(SOUND) and not bare.gated(SOUND))
     return bare

@@ -71,7 +71,7 @@ def run_worker(
 ) -> Verdict:
     """One run of the worker in a hardened pod, as the controller makes it."""
     extras: dict[str, Any] = dict(spec)
-    config = json.dumps({"checkTimeoutSeconds": 3} | (settings or {}))
+    config = json.dumps({"checkTimeoutSeconds": 5} | (settings or {}))
     environment = {"NODE_NAME": node.name, "POD_NAMESPACE": WORKERS, "KUBE_NODE_READY_WORKER_CONFIG": config}
     container = Container(
         name="worker",
