@@ -142,7 +142,10 @@ class Writer:
         return True
 
     async def _remove(self, effect: RemoveNode) -> bool:
-        """Look first, then write it down, then do it: whatever kills us in between, the budget is never overspent."""
+        """Look first, then write it down and tell it, then do it.
+
+        Whatever kills us in between, the budget is never overspent; and of a node that is gone, nobody could tell.
+        """
         node = effect.node
         claim = await karpenter.find_claim(self._kube, node)
         what = f"NodeClaim {claim.name}" if claim else "the Node"
@@ -150,21 +153,22 @@ class Writer:
             raise RemovalImpossible(f"dry run: would remove {what}")
         try:
             await self._book(effect)
-            await self._delete(node, claim)
+            news = f"deleting {what}: {effect.reason}"
+            await self._announce(Announce(node, "Removing", news, node.record.attempt, warning=True))
+            return await self._delete(node, claim)
         except Refused as why:
             raise RemovalImpossible(f"{what} cannot be deleted: {why}") from why
-        removed = Announce(node, "Removed", f"deleted {what}: {effect.reason}", node.record.attempt, warning=True)
-        return await self._announce(removed)
 
-    async def _delete(self, node: Node, claim: karpenter.Claim | None) -> None:
+    async def _delete(self, node: Node, claim: karpenter.Claim | None) -> bool:
         if claim and claim.deleting:  # draining its node may take Karpenter a while
-            return
+            return False
         if claim:
             log("Found NodeClaim for failed node, deleting NodeClaim instead", nodeClaim=claim.name, node=node.name)
         with suppress(NotFound):
             await self._kube.delete(claim.path if claim else _path(node), uid=claim.uid if claim else node.uid)
         if claim:
             log("Successfully deleted NodeClaim, node should be terminated by Karpenter", nodeClaim=claim.name)
+        return True
 
     async def _book(self, effect: RemoveNode) -> None:
         assert self._policy.removal

@@ -61,7 +61,7 @@ _EVENTS = (
     "GateRestored",
     "GateKeptOpen",
     "RemovalBlocked",
-    "Removed",
+    "Removing",
 )
 
 

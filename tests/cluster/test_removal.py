@@ -53,7 +53,7 @@ def test_failed_nodes_stay_unless_removal_is_asked_for(fleet: Fleet) -> None:
     with fleet.run({}):
         fleet.until("it is exhausted and tried again", lambda: fleet.attempts(node) >= 3)
     assert fleet.left() == {node}
-    assert not fleet.told(node, "Removed")
+    assert not fleet.told(node, "Removing")
     assert not fleet.told(node, "RemovalBlocked"), "it was not even considered"
 
 
@@ -67,9 +67,9 @@ def test_a_node_goes_by_its_claim(fleet: Fleet, version: str, by: str) -> None:
         other = claims.make(bystander, by=by)
         with fleet.operating():
             fleet.until("the claim is on its way", lambda: claims.is_leaving(claim))
-            (told,) = fleet.until("it is told", lambda: fleet.told(failing, "Removed"))
+            (told,) = fleet.until("it is told", lambda: fleet.told(failing, "Removing"))
         assert not claims.is_leaving(other)
-    assert told.startswith(f"deleted NodeClaim {claim}: ")
+    assert told.startswith(f"deleting NodeClaim {claim}: ")
     assert not calls.count(agent=AGENT, verb="delete", resource="nodes"), "the Node is Karpenter's to delete"
 
 
@@ -103,7 +103,7 @@ def test_a_claim_that_takes_its_time_is_deleted_once(fleet: Fleet) -> None:
             stays(lambda: fleet.left() == {node})
         assert operator.output().count("deleting NodeClaim instead") == 1
     assert calls.count(agent=AGENT, verb="delete", resource="nodeclaims") == 1
-    assert len(fleet.told(node, "Removed")) == 1
+    assert len(fleet.told(node, "Removing")) == 1
 
 
 def test_a_node_without_a_claim_goes_itself(fleet: Fleet) -> None:
@@ -113,7 +113,7 @@ def test_a_node_without_a_claim_goes_itself(fleet: Fleet) -> None:
         with fleet.operating():
             fleet.until("it is gone", lambda: failing not in fleet.left())
         assert claims.names() == {other}
-    assert fleet.told(failing, "Removed")[0].startswith("deleted the Node: ")
+    assert fleet.told(failing, "Removing")[0].startswith("deleting the Node: ")
 
 
 def test_without_karpenter_the_node_itself_goes(fleet: Fleet) -> None:
@@ -121,7 +121,7 @@ def test_without_karpenter_the_node_itself_goes(fleet: Fleet) -> None:
     (node,) = fleet.join()
     with fleet.operating():
         fleet.until("it is gone", lambda: not fleet.left())
-    assert fleet.told(node, "Removed")[0].startswith("deleted the Node: ")
+    assert fleet.told(node, "Removing")[0].startswith("deleting the Node: ")
 
 
 def test_who_may_not_look_for_claims_or_delete_them_removes_nothing_and_says_why(fleet: Fleet) -> None:
