@@ -7,7 +7,7 @@ from typing import TypeVar
 from lab.errors import NotReadyInTimeError
 
 T = TypeVar("T")
-_PAUSE_SECONDS = 0.05
+_PAUSE_SECONDS = 0.1
 
 
 def _nothing_can_die() -> None:

@@ -62,7 +62,9 @@ class Site:
 
     def released(self, *names: str) -> bool:
         """Whether all of them are."""
-        nodes = [self.node(name) for name in names]
+        found = self.plane.client.list(NodeObject, labels={"site": self.namespace})
+        known = {node.name: node for node in (read_node(_wire(one, objects.Node), self.policy) for one in found)}
+        nodes = [known[name] for name in names]
         self.torn |= {node.name for node in nodes if node.labelled == self.policy.gated(node)}
         return all(node.labelled and not self.policy.gated(node) for node in nodes)
 

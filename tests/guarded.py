@@ -144,7 +144,10 @@ class Guarded:
             yield lambda: self.plane.client.get(Pod, name, namespace="default")
         finally:
             self.plane.client.delete(Pod, name, namespace="default")
-            self.until("the workload is gone", lambda: name not in self.plane.kubectl("get", "pods", "-o", "name"))
+            self.until(
+                "the workload is gone",
+                lambda: not any(self.plane.client.list(Pod, namespace="default", fields={"metadata.name": name})),
+            )
 
     @contextlib.contextmanager
     def without_dns(self, node: str) -> Iterator[Callable[[], Pod]]:

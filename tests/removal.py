@@ -12,7 +12,8 @@ from lightkube.core.exceptions import ApiError
 from lightkube.generic_resource import create_global_resource
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
-from lightkube.resources.core_v1 import Node
+from lightkube.resources.core_v1 import ConfigMap, Event, Node
+from lightkube.resources.rbac_authorization_v1 import ClusterRole, ClusterRoleBinding
 from lightkube.types import PatchType
 
 import lab
@@ -81,34 +82,32 @@ class Fleet:
         return waiting.until(what, condition, PATIENCE, alive=self.plane.check)
 
     def left(self) -> set[str]:
-        found = self.plane.kubectl("get", "nodes", f"--selector=case={self.namespace}", "--output=name")
-        return {line.removeprefix("node/") for line in found.split()}
+        return self._named({"case": self.namespace})
 
     def released(self) -> set[str]:
-        labels = f"--selector=case={self.namespace},node-ready/verified=true"
-        found = self.plane.kubectl("get", "nodes", labels, "--output=name")
-        return {line.removeprefix("node/") for line in found.split()}
+        return self._named({"case": self.namespace, "node-ready/verified": "true"})
 
     def attempts(self, node: str) -> int:
         annotations = self.node(node)["metadata"]["annotations"]
         return patches.decode(annotations.get(patches.ANNOTATION)).attempt
 
     def node(self, name: str) -> dict[str, Any]:
-        return self._get("node", name)
+        return self.plane.client.get(Node, name).to_dict()
 
     def uid(self, node: str) -> str:
         return str(self.node(node)["metadata"]["uid"])
 
     def told(self, node: str, reason: str) -> list[str]:
         """What the Events of this reason say of the node."""
-        fields = f"--field-selector=involvedObject.name={node},reason={reason}"
-        found = json.loads(self.plane.kubectl("get", "events", "--namespace=default", fields, "--output=json"))
-        return [event["message"] for event in found["items"]]
+        found = self.plane.client.list(
+            Event, namespace="default", fields={"involvedObject.name": node, "reason": reason}
+        )
+        return [str(event.message) for event in found]
 
     def booked(self) -> list[str]:
         """The nodes whose removals are in the ledger."""
-        found = self._get("configmap", LEDGER, f"--namespace={self.namespace}")
-        return [str(removal["node"]) for removal in json.loads(found.get("data", {}).get("removals", "[]"))]
+        found = self.plane.client.get(ConfigMap, LEDGER, namespace=self.namespace)
+        return [str(removal["node"]) for removal in json.loads((found.data or {}).get("removals", "[]"))]
 
     def write_ledger(self, removals: str = "[]", *, paused: bool = False) -> None:
         metadata: dict[str, Any] = {"name": LEDGER, "namespace": self.namespace}
@@ -134,13 +133,16 @@ class Fleet:
         return self.plane.kubeconfig(f"{self.namespace}/default")
 
     def forget(self) -> None:
-        for group in self._groups:
-            self.plane.kubectl("delete", "node", "--ignore-not-found", *group.names)
-        self.plane.kubectl("delete", "clusterrole,clusterrolebinding", self._account, "--ignore-not-found")
+        for node in self.left():
+            with contextlib.suppress(ApiError):  # it is gone
+                self.plane.client.delete(Node, node)
+        for kind in (ClusterRole, ClusterRoleBinding):
+            with contextlib.suppress(ApiError):  # it was never there
+                self.plane.client.delete(kind, self._account)
 
-    def _get(self, kind: str, name: str, *more: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.plane.kubectl("get", kind, name, "--output=json", *more))
-        return found
+    def _named(self, labels: Mapping[str, str]) -> set[str]:
+        found = self.plane.client.list(Node, labels=dict(labels))
+        return {str(node.metadata.name) for node in found if node.metadata}
 
 
 class Claims:

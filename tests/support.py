@@ -57,6 +57,14 @@ def wait_ended(plane: lab.Plane, pod: Pod, seconds: float = 90) -> PodStatus:
     return waiting.until(f"{_name(pod)} ends", ended, seconds, alive=plane.check)
 
 
+def has_node(plane: lab.Plane, name: str) -> bool:
+    return any(plane.client.list(Node, fields={"metadata.name": name}))
+
+
+def has_pods(plane: lab.Plane, namespace: str) -> bool:
+    return any(plane.client.list(Pod, namespace=namespace))
+
+
 def is_ready(plane: lab.Plane, node: str) -> bool:
     status = plane.client.get(Node, node).status
     conditions = status.conditions or [] if status else []

@@ -109,7 +109,7 @@ ANYTHING_ELSE: dict[str, tuple[Change, str]] = {
 def refusal(plane: lab.Plane, api: Api, node: str, change: Change) -> str:
     """Why the change is refused; empty if it is not. It is not made: the API server decides as if it were."""
 
-    def answer() -> str | None:
+    def answer() -> list[str] | None:
         seen = plane.client.get(NodeObject, node).to_dict()
         patch = change(seen)
         version = {"resourceVersion": seen["metadata"]["resourceVersion"]}
@@ -118,12 +118,13 @@ def refusal(plane: lab.Plane, api: Api, node: str, change: Change) -> str:
         try:
             api.patch(f"/api/v1/nodes/{node}{part}?dryRun=All", body.encode(), MERGE_PATCH)
         except Refused as why:
-            return why.message
+            return [why.message]
         except LostRace:  # the simulated kubelet wrote meanwhile
             return None
-        return ""
+        return [""]
 
-    return waiting.until("there is an answer", answer, PATIENCE, alive=plane.check)
+    (why,) = waiting.until("there is an answer", answer, PATIENCE, alive=plane.check)
+    return why
 
 
 @pytest.mark.parametrize("what", VERIFICATION)

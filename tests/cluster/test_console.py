@@ -29,6 +29,7 @@ from lab import waiting
 from tests.console import PROGRAM, Console, environment, install, run
 from tests.gated import Site, a_site
 from tests.operator import operating
+from tests.support import has_node
 
 LABEL = "node-ready/verified"
 FOREIGN = lab.Taint("example.com/foreign", "PreferNoSchedule", "x")
@@ -194,7 +195,7 @@ def test_a_pause_is_heeded_until_it_ends(site: Site, console: Console, tmp_path:
         site.until("its own pause counts", lambda: site.node(name).removal_paused)
         assert "paused by its annotation" in console.ask("explain", name).stdout
         assert console.ask("resume", name).returncode == 0
-        site.until("it is removed", lambda: name not in site.kubectl("get", "nodes", "--output=name"), 90)
+        site.until("it is removed", lambda: not has_node(site.plane, name), 90)
     assert console.ask("resume", name).returncode == 1
 
 

@@ -121,7 +121,7 @@ def take_annotation(site: Site, pod: str) -> None:
 def test_a_worker_that_was_edited_proves_nothing(site: Site, tmp_path: Path, edit: Callable[[Site, str], None]) -> None:
     nodes = site.join(verdict=lab.passes(seconds=8))
     (name,) = nodes.names
-    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+    with operating(tmp_path, site.plane.kubeconfig(), site.config(worker={"timeoutSeconds": 60})):
         site.until("a worker runs", lambda: [worker for worker in site.workers() if worker.node_name])
         edit(site, site.workers()[0].name)
         nodes.decide(lab.PASSES)

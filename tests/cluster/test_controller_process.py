@@ -279,7 +279,7 @@ def holder(site: Site) -> str:
 
 
 def test_sigterm_in_the_middle_of_a_burst_leaves_nothing_half_done(site: Site, tmp_path: Path) -> None:
-    config = site.config(leaderElection={"enabled": True})
+    config = site.config(leaderElection={"enabled": True}, worker={"timeoutSeconds": 60})
     with operating(tmp_path, site.plane.kubeconfig(), config) as operator:
         slow = site.join(10, verdict=lab.passes(seconds=8), group="slow")
         names = (*slow.names, *site.join(50).names)

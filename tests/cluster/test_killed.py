@@ -15,6 +15,7 @@ import lab
 from kube_node_ready.verify import patches
 from lab import fake, waiting
 from tests.operator import a_config, operating
+from tests.support import has_node, has_pods
 
 PATIENCE = 60
 AT_A_TIME = 4
@@ -84,7 +85,7 @@ class Case:
         return "VerificationFailed" in self.events()
 
     def gone(self) -> bool:
-        return not self.plane.kubectl("get", "node", self.node, "--ignore-not-found")
+        return not has_node(self.plane, self.node)
 
     def pods_ever(self) -> list[str]:
         """Every worker that was ever bound to its node, by the scheduler's own account."""
@@ -101,7 +102,7 @@ class Case:
         return int(json.loads((node.metadata.annotations or {})[patches.ANNOTATION])["attempt"])
 
     def idle(self) -> bool:
-        return not self.plane.kubectl("get", "pods", f"--namespace={self.name}", "-o", "name")
+        return not has_pods(self.plane, self.name)
 
     def until(self, what: str, condition: object) -> None:
         assert callable(condition)

@@ -5,6 +5,7 @@ from pathlib import Path
 import lab
 from lab import waiting
 from tests.operator import a_config, operating
+from tests.support import has_pods
 
 GATE = lab.Taint("node-ready/unverified", value="true")
 ACCOUNT = """
@@ -50,7 +51,6 @@ def test_a_node_is_verified_without_the_right_to_write_events(
         with operating(tmp_path, plane.kubeconfig(f"{namespace}/controller"), config) as operator:
             waiting.until("verified", lambda: operator.said("Node verified", node=node), 90)
             waiting.until("the missing right is told", lambda: operator.said("An Event could not be written"), 60)
-            pods = ("get", "pods", f"--namespace={namespace}", "-o", "name")
-            waiting.until("its worker is gone", lambda: not plane.kubectl(*pods), 60)
+            waiting.until("its worker is gone", lambda: not has_pods(plane, namespace), 60)
     finally:
         plane.kubectl("delete", "node", node)
