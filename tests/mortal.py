@@ -28,10 +28,11 @@ def mortal(write: int, moment: str) -> None:
         mine = count
         if mine == write and moment == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        answer = await real(self, request, within)
-        if mine == write:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return answer
+        try:
+            return await real(self, request, within)
+        finally:
+            if mine == write:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     Kube._call = call  # type: ignore[method-assign]
 
