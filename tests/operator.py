@@ -18,10 +18,6 @@ from lab import images, waiting
 from tests.shell import ROOT
 
 COMMAND = (str(Path(sys.executable).with_name("kube-node-ready-controller")),)
-STOPPED_AS_SOON_AS_IT_SERVES = (
-    "import os, signal; from kube_node_ready import serve\n"
-    "serve.Server.start = lambda _: os.kill(os.getpid(), signal.SIGTERM)\n"
-)
 QUICK = {"backoffSeconds": 0.2, "maxBackoffSeconds": 1, "exhaustedRetrySeconds": 2, "maxRetries": 3}
 
 

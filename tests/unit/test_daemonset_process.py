@@ -24,7 +24,7 @@ from lab import pki
 from tests.check_servers import LOOPBACK, http
 from tests.daemonset_scenarios import GATE
 from tests.daemonset_world import CHECKS, NAME, FakeCluster
-from tests.operator import STOPPED_AS_SOON_AS_IT_SERVES
+from tests.signals import STOPPED_AS_SOON_AS_IT_SERVES, UNDISTURBED
 
 PROGRAM = "from kube_node_ready.cli import main; main()"
 IN_POD = (
@@ -147,8 +147,8 @@ class TestLife:
         """As the first process of a container, which no alarm would end."""
         program = (
             "import signal, sys, time; from kube_node_ready.daemonset import process; process._LAST_SECONDS = 0.2\n"
-            "with process._stopped_by_signals(lambda: time.sleep(600)):\n"
-            "    print('up', flush=True); signal.pause()"
+            "with process._stopped_by_signals(lambda: None):\n"
+            "    print('up', flush=True); time.sleep(600)"
         )
         argv = ["unshare", "--user", "--map-root-user", "--pid", "--fork", sys.executable, "-c", program]
         with subprocess.Popen(argv, env=BARE, stdout=subprocess.PIPE, text=True) as started:
@@ -243,18 +243,20 @@ class TestDryRun:
         cluster.answers["/api"] = http(status=401)
         assert dry_run(f"--node-name={NAME}", KUBECONFIG=str(kubeconfig)).returncode == 1
 
-    def test_in_a_pod_it_waits_to_be_stopped(self, cluster: FakeCluster, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("program", [IN_POD, UNDISTURBED + IN_POD], ids=["waiting", "about to wait"])
+    def test_in_a_pod_it_waits_to_be_stopped(self, cluster: FakeCluster, tmp_path: Path, program: str) -> None:
         """A DaemonSet's pod that ends is started again, for ever."""
         (tmp_path / "token").write_text("a-token")
         (tmp_path / "ca.crt").write_text(cluster.authority.certificate.read_text())
         where = {"KUBERNETES_SERVICE_HOST": LOOPBACK, "KUBERNETES_SERVICE_PORT": str(cluster.port)}
         told = {"NODE_NAME": NAME, "DRY_RUN": "true", "METRICS_PORT": "0", "DNS_TEST_DOMAINS": "localhost"}
-        argv = [sys.executable, "-c", IN_POD, str(tmp_path)]
+        argv = [sys.executable, "-c", program, str(tmp_path)]
         with subprocess.Popen(argv, env=BARE | where | told, stdout=subprocess.PIPE, text=True) as started:
             agent = Running(started)
             (port,) = agent.until("Serving /healthz, /readyz and /metrics")["ports"]
             agent.until("Dry run: nothing is changed")
             assert ask(port, "/healthz") == (200, "ok\n")
+            time.sleep(0.5)
             assert started.poll() is None
             started.terminate()
             assert started.wait(60) in (0, 1), "by what the checks said"

@@ -12,7 +12,8 @@ import yaml
 
 from kube_node_ready import lifecycle
 from lab import pki
-from tests.operator import STOPPED_AS_SOON_AS_IT_SERVES, a_config
+from tests.operator import a_config
+from tests.signals import STOPPED_AS_SOON_AS_IT_SERVES
 
 
 def test_an_error_that_only_the_loop_hears_of_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:

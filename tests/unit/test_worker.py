@@ -19,6 +19,7 @@ import pytest
 from kube_node_ready import log, worker
 from lab import pki
 from tests.check_servers import FakeApi, dns_reply, dns_server, http, http_json, slices
+from tests.signals import UNDISTURBED
 
 PROGRAM = """
 import os, sys
@@ -191,21 +192,22 @@ class TestCannotCheck:
 
 
 class TestProcess:
-    def start(self, pod: Pod) -> subprocess.Popen[str]:
-        argv = [sys.executable, "-c", PROGRAM, str(pod.account)]
+    def start(self, pod: Pod, program: str = PROGRAM) -> subprocess.Popen[str]:
+        argv = [sys.executable, "-c", program, str(pod.account)]
         return subprocess.Popen(argv, env=os.environ | pod.environ, stdout=subprocess.PIPE, text=True)
 
-    def test_it_ends_on_sigterm_and_tells_what_it_knows(self, fake: FakeApi, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("program", [PROGRAM, UNDISTURBED + PROGRAM], ids=["waiting", "about to wait"])
+    def test_it_ends_on_sigterm_and_tells_what_it_knows(self, fake: FakeApi, tmp_path: Path, program: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             target = f"127.0.0.1:{silent.getsockname()[1]}"
             pod = Pod(fake, tmp_path / "stopped", networkTargets=[f"http://{target}/"], checkTimeoutSeconds=60)
-            with self.start(pod) as process:
+            with self.start(pod, program) as process:
                 assert process.stdout
                 passed = (line for line in process.stdout if "check passed" in line)
                 assert len(list(itertools.islice(passed, 7))) == 7
                 process.send_signal(signal.SIGTERM)
                 process.stdout.read()
-                assert process.wait(10) == 1
+                assert process.wait(30) == 1
         (unfinished,) = [check for check in pod.report["checks"] if not check["ok"]]
         assert (unfinished["target"], unfinished["error"]) == (f"http://{target}/", "stopped before it ended")
 

@@ -26,6 +26,8 @@ from kube_node_ready.checks.model import (
 )
 from kube_node_ready.checks.record import Record
 
+_LONGEST_WAIT_SECONDS = 1.0
+
 
 class Limits(Record):
     check_seconds: float
@@ -75,7 +77,8 @@ class Runner:
             self._start(job, overall)
         while self._running:
             try:
-                outcome = self._inbox.get(timeout=self._patience())
+                # Not for long: a signal that comes right before we wait is heeded when the wait is over.
+                outcome = self._inbox.get(timeout=min(self._patience(), _LONGEST_WAIT_SECONDS))
             except queue.Empty:
                 self._give_up_the_late()
                 continue

@@ -46,7 +46,7 @@ class Agent:
         return None if last or self._is_verified else "nothing has been checked yet"
 
     def stop(self) -> None:
-        """Make `live` end soon. May be called from a signal handler."""
+        """Make `live` end soon. May be called from any thread."""
         self._clock.stop()
         self._rounds.stop()
 

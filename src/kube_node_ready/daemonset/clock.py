@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 class Clock:
     def __init__(self) -> None:
         self.stopping = False
-        # A SimpleQueue's put may interrupt itself, so a signal handler may use it.
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def now(self) -> datetime:
@@ -21,6 +20,6 @@ class Clock:
                 self._bell.get(timeout=seconds)
 
     def stop(self) -> None:
-        """May be called from a signal handler."""
+        """May be called from any thread."""
         self.stopping = True
         self._bell.put(None)

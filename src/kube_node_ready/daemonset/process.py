@@ -137,27 +137,11 @@ def _served(settings: Settings, health: Health, metrics: Metrics) -> Iterator[No
 
 @contextmanager
 def _stopped_by_signals(*stops: Callable[[], None]) -> Iterator[None]:
-    """Before anyone can see us: a signal that nobody heeds is lost on the first process of a container."""
+    """Before anyone can see us: a signal that nobody heeds is lost on the first process of a container.
 
-    def stop(*_: object) -> None:
-        for each in stops:
-            each()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with _ended_at_last():
-            yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextmanager
-def _ended_at_last() -> Iterator[None]:
-    """Some time after a signal, whatever else happens.
-
-    By a thread that the arrival of the signal itself wakes: Python's handlers wait for as long as the main thread is in
-    a call of libc's, and an alarm does nothing to the first process of a container.
+    By a thread that the arrival of the signal itself wakes: Python's own handlers wait for as long as the main thread
+    is in a call of libc's, and a signal that comes right before such a call does not end it. Some time later the thread
+    ends us, whatever hangs; an alarm would do nothing to the first process of a container.
     """
     bell, ringer = socket.socketpair()
     ringer.settimeout(0)
@@ -165,17 +149,28 @@ def _ended_at_last() -> Iterator[None]:
 
     def wait() -> None:
         with bell:
-            if bell.recv(1) and not is_over.wait(_LAST_SECONDS):
+            if not bell.recv(1):
+                return
+            for stop in stops:
+                stop()
+            if not is_over.wait(_LAST_SECONDS):
                 os._exit(EXIT_UNEXPECTED)
 
     threading.Thread(target=wait, daemon=True).start()
-    before = signal.set_wakeup_fd(ringer.fileno())
+    rung_before = signal.set_wakeup_fd(ringer.fileno())
+    before = {number: signal.signal(number, _ignored) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
         is_over.set()
-        signal.set_wakeup_fd(before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(rung_before)
         ringer.close()
+
+
+def _ignored(*_: object) -> None:
+    """Not SIG_IGN, which would not ring."""
 
 
 def _listed(why: SettingsError) -> str:

@@ -27,7 +27,7 @@ class Rounds:
         self._stopped = False
 
     def stop(self) -> None:
-        """End a round soon, and begin none. May be called from a signal handler."""
+        """End a round soon, and begin none. May be called from any thread."""
         self._stopped = True
         if self._runner:
             self._runner.stop()
