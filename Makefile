@@ -6,6 +6,8 @@ SHELL := /bin/bash
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
+# Memory is had more easily than processors: a control plane that collects garbage less often takes a tenth less of them.
+ON_CLUSTERS := GOGC=400 $(PYTEST)
 INSTALLED := .venv/.installed
 
 .PHONY: help setup run stop test lint fmt proto types unit property cluster e2e karpenter old-kubernetes bench chart image image-test \
@@ -53,11 +55,11 @@ property: $(INSTALLED) ## tests of what must hold for every input
 # These tests wait more than they work, so several clusters do it at a time.
 cluster: setup ## tests against a real control plane with simulated nodes
 	@$(PYTHON) -m lab build --terraform
-	$(PYTEST) --numprocesses=4 --dist=loadfile -m "not alone" tests/cluster
-	$(PYTEST) -m alone tests/cluster
+	$(ON_CLUSTERS) --numprocesses=5 --dist=loadfile -m "not alone" tests/cluster
+	$(ON_CLUSTERS) -m alone tests/cluster
 
 e2e: setup ## tests on real nodes
-	$(PYTEST) --numprocesses=2 --dist=loadfile tests/e2e
+	$(ON_CLUSTERS) --numprocesses=2 --dist=loadfile tests/e2e
 
 karpenter: setup ## tests with the real Karpenter, which is built first: 4 minutes, once; not part of `make test`
 	$(PYTHON) -m lab build --karpenter

@@ -123,7 +123,7 @@ def test_without_dns_the_dns_check_and_the_way_to_coredns_fail_and_nothing_else(
     assert verdict.exit_code == 1
     assert verdict.failed == {"dns", "network"}, verdict.message
     assert verdict.first_error.startswith("dns: kubernetes.default.svc.cluster.local: ")
-    assert verdict.first_error.endswith("timed out after 3 s")
+    assert verdict.first_error.endswith("timed out after 5 s")
     assert "no answer from" in verdict.message
     assert run_worker(plane, on_first).exit_code == 0
 
