@@ -52,7 +52,7 @@ _QUEUE_SECONDS = (0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60)
 _CALL_SECONDS = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30)
 _ANY_OTHER = "other"
 _CAUSES = tuple(cause.value or _ANY_OTHER for cause in Cause)
-_EVENTS = (
+EVENTS = (
     "Verifying",
     "Verified",
     "GateRemoved",
@@ -232,7 +232,7 @@ class Metrics:
         self.api_seconds = self._histogram(
             "controller_api_request_duration_seconds", "Time until they were answered", _CALL_SECONDS, verb=()
         )
-        self.events = self._counter("controller_events", "Events written on Nodes", reason=_EVENTS)
+        self.events = self._counter("controller_events", "Events written on Nodes", reason=EVENTS)
         self.lost_races = self._counter("controller_lost_races", "Writes that another writer came before")
         self.complaints = self._counter("controller_watch_errors", "Watches that had to be opened again for an error")
 
