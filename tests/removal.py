@@ -194,14 +194,14 @@ def nodeclaims(plane: lab.Plane, *versions: str) -> Iterator[Claims]:
     wanted = [_served_as(known[name], versions) for name in _DEFINITIONS]
     karpenter.install(plane.client, *wanted)
     try:
-        waiting.until("NodeClaims are served", lambda: claims.names() == set(), 20)
+        waiting.until("NodeClaims are served", lambda: claims.names() == set(), 90)
         yield claims
     finally:
         for name in claims.names():
             claims.delete(name)
         for definition in wanted:
             plane.client.delete(CustomResourceDefinition, definition["metadata"]["name"])
-        waiting.until("Karpenter's API is gone", lambda: not has_karpenter(plane), 20)
+        waiting.until("Karpenter's API is gone", lambda: not has_karpenter(plane), 90)
 
 
 def has_karpenter(plane: lab.Plane) -> bool:

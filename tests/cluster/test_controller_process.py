@@ -123,7 +123,7 @@ def unreachable(folder: Path) -> Path:
 def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
     """It may be the API server that starts later; to die meanwhile would only make the kubelet's back-off longer."""
     with operating(tmp_path, unreachable(tmp_path), a_config("anywhere")) as operator:
-        waiting.until("it says what it lacks", lambda: operator.said("Kubernetes does not answer as it should"), 10)
+        waiting.until("it says what it lacks", lambda: operator.said("Kubernetes does not answer as it should"), 60)
         assert operator.ask("/healthz") == "ok\n"
         for address in ("127.0.0.1", "::1") if socket.has_dualstack_ipv6() else ("127.0.0.1",):
             assert "the caches are not filled yet" in refusal(operator, address)
@@ -225,7 +225,7 @@ def test_the_queue_is_empty_when_nothing_is_due(site: Site, tmp_path: Path) -> N
     (name,) = site.join(verdict=lab.fails()).names
     with operating(tmp_path, site.plane.kubeconfig(), quiet) as operator:
         site.until("exhausted", lambda: site.node(name).record.failures == 1)
-        site.until("nothing is due", lambda: number(operator, "reconcile_queue_depth") == 0, 10)
+        site.until("nothing is due", lambda: number(operator, "reconcile_queue_depth") == 0, 60)
 
 
 def test_probes_are_answered_during_a_burst(site: Site, tmp_path: Path) -> None:

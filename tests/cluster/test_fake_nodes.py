@@ -90,7 +90,7 @@ def test_a_pod_never_starts_and_says_why(plane: lab.Plane, namespace: str, prefi
         statuses = status_of(plane, pod).containerStatuses or []
         return next((each.state.waiting.reason for each in statuses if each.state and each.state.waiting), None)
 
-    assert waiting.until("it says why", reason, 20) == "ImagePullBackOff"
+    assert waiting.until("it says why", reason, 60) == "ImagePullBackOff"
     assert status_of(plane, pod).phase == "Pending"
     nodes.delete()
 

@@ -193,7 +193,7 @@ def test_pods_of_two_planes_do_not_meet(plane: lab.Plane, first: Probed, fresh_p
     assert address
     for host, port in ((address, 8080), (node.address, 10250)):
         # Running is said of a container before its program listens.
-        waiting.until(f"{host}:{port} answers", functools.partial(answers, host, port), 20)
+        waiting.until(f"{host}:{port} answers", functools.partial(answers, host, port), 60)
         assert not can(plane, first.prober, "tcp", f"{host}:{port}")
 
 
@@ -210,7 +210,7 @@ def test_a_program_of_a_node_that_dies_is_named_even_after_a_freeze(fresh_plane:
     node.freeze().heal()
     node.processes["kubelet"].kill()
     with pytest.raises(lab.ComponentDiedError, match="kubelet of node mortal died"):
-        waiting.until("its death is seen", lambda: None, 10, alive=plane.check)
+        waiting.until("its death is seen", lambda: None, 60, alive=plane.check)
     node.stop()
 
 
