@@ -6,15 +6,18 @@ import ssl
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
+from typing import IO
 
 import pytest
 import yaml
 from lightkube import KubeConfig
 
-from lab import audit, images, pki, waiting
+from lab import audit, images, pki, remains, runs, waiting
 from lab.errors import ComponentDiedError, LabError, NotReadyInTimeError
 from lab.process import Process
+from tests.shell import ROOT
 
 
 def an_event(verb: str, stage: str, resource: str = "pods", **more: object) -> str:
@@ -143,6 +146,36 @@ class TestWaiting:
 
         with pytest.raises(ComponentDiedError, match="etcd died"):
             waiting.until("an answer", lambda: None, 60, alive=dead)
+
+
+class TestRuns:
+    @pytest.fixture
+    def run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> runs.Run:
+        monkeypatch.setenv("KUBE_NODE_READY_LAB_DIR", str(tmp_path))
+        (tmp_path / "0").mkdir()
+        return runs.Run(tmp_path / "0")
+
+    def test_one_that_is_kept_just_now_is_not_abandoned(self, run: runs.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = remains.take_lock
+
+        def after_it_is_kept(folder: Path) -> IO[str] | None:
+            run.keep("precious")
+            return real(folder)
+
+        monkeypatch.setattr(remains, "take_lock", after_it_is_kept)
+        assert runs.remove_abandoned() == []
+        assert run.name == "precious"
+
+    def test_down_waits_for_whoever_is_looking(self, run: runs.Run) -> None:
+        run.keep("busy")
+        lock = remains.take_lock(run.folder)
+        assert lock
+        with subprocess.Popen([sys.executable, "-m", "lab", "--name=busy", "down"], cwd=ROOT) as down:
+            time.sleep(2)
+            assert run.folder.exists()
+            remains.drop_lock(lock)
+            assert down.wait(60) == 0
+        assert not run.folder.exists()
 
 
 class TestProcess:
