@@ -14,7 +14,7 @@ from kube_node_ready.kube.client import Kube, PatchKind
 from kube_node_ready.kube.errors import AlreadyExists, KubeError, NotFound
 from tests.proxy import Proxy
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 OURS = {"labelSelector": "ours=yes"}
 
 

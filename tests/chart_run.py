@@ -14,7 +14,7 @@ from tests.installed import Release
 from tests.operator import QUICK, Operator, operating
 
 GATE = lab.Taint("node-ready/unverified", value="true")
-PATIENCE = 60
+PATIENCE = 180
 
 
 class Run:

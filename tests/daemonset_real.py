@@ -36,7 +36,7 @@ VALUES = {
     "worker": {"config": {"services": ["default/kubernetes"], "dnsService": "", "dnsTestDomains": ["localhost"]}},
 }
 POLICY = Policy((Gate(GATE["key"], GATE["effect"]),))
-PATIENCE = 60
+PATIENCE = 180
 _PROGRAM = """
 import os, sys
 from kube_node_ready.daemonset import process

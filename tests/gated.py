@@ -24,7 +24,7 @@ from lab import fake, waiting
 from tests.operator import a_config
 from tests.proxy import Proxy
 
-PATIENCE = 60
+PATIENCE = 180
 
 
 class Site:
@@ -104,7 +104,7 @@ def a_site(plane: lab.Plane, name: str) -> Iterator[Site]:
     """For planes that are not the shared one: with a namespace, which goes with the plane."""
     plane.client.create(Namespace(metadata=ObjectMeta(name=name)))
     account = lambda: plane.client.get(ServiceAccount, "default", namespace=name)  # noqa: E731  it is short
-    waiting.until(f"{name} has a ServiceAccount", account, 60)
+    waiting.until(f"{name} has a ServiceAccount", account, 180)
     site = Site(plane, name)
     yield site
     site.leave()

@@ -23,7 +23,7 @@ from tests.chart import POLICIES, Object, Rendered, render
 WORKLOADS = frozenset({"Deployment", "DaemonSet"})
 _RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
 _REVIEW = "POST /apis/authorization.k8s.io/v1/subjectaccessreviews"
-PATIENCE = 60
+PATIENCE = 180
 
 
 def apply(plane: lab.Plane, objects: Iterable[Object], *flags: str) -> None:

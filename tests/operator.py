@@ -18,6 +18,7 @@ from lab import images, waiting
 from tests.shell import ROOT
 
 COMMAND = (str(Path(sys.executable).with_name("kube-node-ready-controller")),)
+LINES_TOLD = 60
 QUICK = {"backoffSeconds": 0.2, "maxBackoffSeconds": 1, "exhaustedRetrySeconds": 2, "maxRetries": 3}
 
 
@@ -29,7 +30,7 @@ def a_config(namespace: str, **sections: Any) -> dict[str, Any]:  # noqa: ANN401
             "namespace": namespace,
             "serviceAccountName": "default",
             "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
-            "timeoutSeconds": 10,
+            "timeoutSeconds": 120,
         },
         "reconciliation": dict(QUICK),
         "nodeManagement": {},
@@ -92,9 +93,12 @@ def operating(
         process = subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
     operator = Operator(process, log)
     try:
-        waiting.until("the controller has started", lambda: operator.said("Waiting for the Lease") or _up(operator), 90)
+        waiting.until("it has started", lambda: operator.said("Waiting for the Lease") or _up(operator), 180)
         yield operator
         assert process.returncode is not None or process.poll() is None, f"it died:\n{operator.output()}"
+    except BaseException as why:
+        why.add_note("\n".join((f"the end of {log.name}:", *operator.output().splitlines()[-LINES_TOLD:])))
+        raise
     finally:
         process.kill()
         process.wait()

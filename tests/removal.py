@@ -25,7 +25,7 @@ LEDGER = "kube-node-ready-removals"
 PAUSE = "node-ready/pause-removal"
 AGENT = "kube-node-ready-controller"
 FAILS = lab.fails(seconds=0.2)
-PATIENCE = 60
+PATIENCE = 180
 _GATE = lab.Taint("node-ready/unverified", value="true")
 _DEFINITIONS = ("nodeclaims.karpenter.sh", "nodepools.karpenter.sh")
 
@@ -194,14 +194,14 @@ def nodeclaims(plane: lab.Plane, *versions: str) -> Iterator[Claims]:
     wanted = [_served_as(known[name], versions) for name in _DEFINITIONS]
     karpenter.install(plane.client, *wanted)
     try:
-        waiting.until("NodeClaims are served", lambda: claims.names() == set(), 90)
+        waiting.until("NodeClaims are served", lambda: claims.names() == set(), 180)
         yield claims
     finally:
         for name in claims.names():
             claims.delete(name)
         for definition in wanted:
             plane.client.delete(CustomResourceDefinition, definition["metadata"]["name"])
-        waiting.until("Karpenter's API is gone", lambda: not has_karpenter(plane), 90)
+        waiting.until("Karpenter's API is gone", lambda: not has_karpenter(plane), 180)
 
 
 def has_karpenter(plane: lab.Plane) -> bool:

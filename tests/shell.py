@@ -48,7 +48,7 @@ def traces(folder: Path) -> dict[str, object]:
 
 
 def wait_gone(folder: Path) -> None:
-    waiting.until(f"{folder} is gone", lambda: not traces(folder), 30)
+    waiting.until(f"{folder} is gone", lambda: not traces(folder), 180)
 
 
 def machine() -> dict[str, set[str]]:

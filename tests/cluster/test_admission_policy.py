@@ -18,7 +18,7 @@ from tests.installed import Release, api_of, apply
 from tests.operator import taints
 
 NAMESPACE = "admission-policy"
-PATIENCE = 60
+PATIENCE = 180
 Json = dict[str, Any]
 Change = Callable[[Json], Json]
 

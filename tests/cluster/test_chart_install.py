@@ -17,7 +17,7 @@ from tests.daemonset_scenarios import GATE, LABEL
 from tests.installed import Release, apply, ready_for_everything
 from tests.operator import taints
 
-PATIENCE = 60
+PATIENCE = 180
 
 
 @pytest.fixture(scope="module")

@@ -171,4 +171,4 @@ def test_without_root_there_are_simulated_nodes() -> None:
     assert said.returncode == 0, said.stderr
     assert "real nodes need root, so these are simulated" in said.stderr
     assert "fake-1" in said.stdout
-    waiting.until("nothing of it runs", lambda: machine()["programs"] <= before, 60)
+    waiting.until("nothing of it runs", lambda: machine()["programs"] <= before, 180)

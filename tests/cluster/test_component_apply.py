@@ -216,7 +216,7 @@ def test_a_policy_is_asked_in_the_namespace_itself_before_anything_else_is_made(
     manifest["spec"]["pod_labels"] = {"forbidden": prefix}
     file = tool.write("agent.yaml", manifest)
     doubt = f"DaemonSet {prefix}/agent: Namespace {prefix} is yet to be made; in default it would be refused: "
-    waiting.until("the policy holds", lambda: doubt in tool.run("apply", "-f", file, "--dry-run").err, 30)
+    waiting.until("the policy holds", lambda: doubt in tool.run("apply", "-f", file, "--dry-run").err, 180)
 
     tried = tool.run("diff", "-f", file)
     refused = tool.run("apply", "-f", file)
@@ -238,7 +238,7 @@ def test_a_policy_of_another_namespace_stops_nothing(tool: Tool, prefix: str) ->
     tool.plane.kubectl("create", "quota", prefix, *quota)
     try:
         file = tool.write("agent.yaml", everything("agent", prefix))
-        waiting.until("the quota holds", lambda: "quota" in tool.run("apply", "-f", file, "--dry-run").err, 30)
+        waiting.until("the quota holds", lambda: "quota" in tool.run("apply", "-f", file, "--dry-run").err, 180)
         tool.does("apply", "-f", file, "--no-wait")
     finally:
         tool.plane.kubectl("delete", "quota", prefix, "-n", "default")
@@ -428,7 +428,7 @@ def test_deleting_takes_the_pods_first_and_leaves_the_namespace(tool: Tool, pref
     assert would == f"would delete Namespace {prefix} and what is in it\n"
     said = tool.run("delete", "-f", file, "--delete-namespace")
     assert f"Namespace {prefix} is being deleted, with what is in it" in said.err
-    waiting.until("the namespace is gone", lambda: tool.live("namespace", prefix) is None, 90)
+    waiting.until("the namespace is gone", lambda: tool.live("namespace", prefix) is None, 180)
 
 
 @pytest.mark.parametrize("makes_it", [True, False])

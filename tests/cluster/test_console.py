@@ -195,7 +195,7 @@ def test_a_pause_is_heeded_until_it_ends(site: Site, console: Console, tmp_path:
         site.until("its own pause counts", lambda: site.node(name).removal_paused)
         assert "paused by its annotation" in console.ask("explain", name).stdout
         assert console.ask("resume", name).returncode == 0
-        site.until("it is removed", lambda: not has_node(site.plane, name), 90)
+        site.until("it is removed", lambda: not has_node(site.plane, name), 180)
     assert console.ask("resume", name).returncode == 1
 
 
@@ -261,7 +261,7 @@ def test_a_right_to_watch_the_ledger_alone_is_enough(site: Site) -> None:
     for grant in (ACCOUNT, MAY_LIST_NODES, MAY_WATCH_THE_LEDGER):
         site.plane.apply(grant.format(namespace=site.namespace))
     person = Console(site, site.plane.kubeconfig(f"{site.namespace}/person"))
-    waiting.until("the rights are there", lambda: "configmaps" not in person.ask("status", name).stderr, 60)
+    waiting.until("the rights are there", lambda: "configmaps" not in person.ask("status", name).stderr, 180)
     watched = person.ask("status", "--watch", "--timeout=1s", name)
     assert name in watched.stdout
     assert "you may not watch configmaps" not in watched.stderr
@@ -277,7 +277,7 @@ def test_a_missing_right_is_named_and_what_can_be_told_is_told(site: Site, conso
     assert 'you may not list nodes: ask for the verb "list" on "nodes"' in refused.stderr
     assert refused.stdout == ""
     site.plane.apply(MAY_LIST_NODES.format(namespace=site.namespace))
-    waiting.until("the right is there", lambda: person.ask("status", name).returncode != 3, 60)
+    waiting.until("the right is there", lambda: person.ask("status", name).returncode != 3, 180)
     told = person.ask("status", name)
     assert name in told.stdout
     for resource in ("configmaps", "pods"):
@@ -323,16 +323,16 @@ def test_a_live_view_outlives_the_api_server(fresh_plane: Callable[..., lab.Plan
         install(site, site.config())
         (name,) = site.join().names
         errors = tmp_path / "errors"
-        with Console(site).watching(errors, "--until=verified", "--timeout=120s", name) as process:
+        with Console(site).watching(errors, "--until=verified", "--timeout=300s", name) as process:
             assert process.stdout
             assert name in process.stdout.readline()
             plane.apiserver.stop()
-            waiting.until("it says so", lambda: "Trying again" in errors.read_text(), 60)
+            waiting.until("it says so", lambda: "Trying again" in errors.read_text(), 180)
             assert process.poll() is None
             plane.apiserver.start()
             plane.wait_for_api()
             with operating(tmp_path, plane.kubeconfig(), site.config()):
-                assert process.wait(100) == 0, errors.read_text()
+                assert process.wait(280) == 0, errors.read_text()
         assert "Traceback" not in errors.read_text()
 
 

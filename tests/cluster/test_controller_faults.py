@@ -142,7 +142,7 @@ def test_a_worker_that_lost_its_labels_is_made_again(site: Site, tmp_path: Path)
         # Slowly, so that the first one is still there when it loses its labels.
         nodes.decide(lab.passes(seconds=5))
         unlabel(site, first.name)
-        site.until("released, and not only at the next resync", lambda: site.released(name), 90)
+        site.until("released, and not only at the next resync", lambda: site.released(name), 240)
         site.until("nothing is left", lambda: not site.workers())
         assert operator.said("Worker pod was edited beyond use, deleting it", pod=first.name)
     assert site.node(name).record.attempt == 1

@@ -17,6 +17,7 @@ import yaml
 from lightkube.resources.coordination_v1 import Lease
 
 import lab
+from kube_node_ready.verify.model import State
 from lab import waiting
 from tests.gated import Site, a_site, bad_route
 from tests.operator import COMMAND, Operator, a_config, operating
@@ -49,6 +50,10 @@ def run(folder: Path, config: object, *flags: str) -> subprocess.CompletedProces
     environment["HOME"] = str(folder)
     command = [*COMMAND, f"--config={file}", *flags]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False)
+
+
+def all_run(site: Site, count: int) -> bool:
+    return [worker.state for worker in site.workers()] == [State.RUNNING] * count
 
 
 def with_section(**sections: object) -> dict[str, object]:
@@ -123,7 +128,7 @@ def unreachable(folder: Path) -> Path:
 def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
     """It may be the API server that starts later; to die meanwhile would only make the kubelet's back-off longer."""
     with operating(tmp_path, unreachable(tmp_path), a_config("anywhere")) as operator:
-        waiting.until("it says what it lacks", lambda: operator.said("Kubernetes does not answer as it should"), 60)
+        waiting.until("it says what it lacks", lambda: operator.said("Kubernetes does not answer as it should"), 180)
         assert operator.ask("/healthz") == "ok\n"
         for address in ("127.0.0.1", "::1") if socket.has_dualstack_ipv6() else ("127.0.0.1",):
             assert "the caches are not filled yet" in refusal(operator, address)
@@ -225,7 +230,7 @@ def test_the_queue_is_empty_when_nothing_is_due(site: Site, tmp_path: Path) -> N
     (name,) = site.join(verdict=lab.fails()).names
     with operating(tmp_path, site.plane.kubeconfig(), quiet) as operator:
         site.until("exhausted", lambda: site.node(name).record.failures == 1)
-        site.until("nothing is due", lambda: number(operator, "reconcile_queue_depth") == 0, 60)
+        site.until("nothing is due", lambda: number(operator, "reconcile_queue_depth") == 0, 180)
 
 
 def test_probes_are_answered_during_a_burst(site: Site, tmp_path: Path) -> None:
@@ -341,9 +346,10 @@ def test_an_api_server_that_is_away_for_half_a_minute_costs_no_attempt(breakable
             operating(tmp_path, breakable.kubeconfig(), config) as operator,
             operating(tmp_path, breakable.kubeconfig(), elected) as leader,
         ):
-            slow = lab.passes(seconds=20)
+            slow = lab.passes(seconds=OUTAGE_SECONDS + 5)
             names, others = site.join(3, verdict=slow).names, other.join(3, verdict=slow).names
-            site.until("in the middle of it", lambda: len(site.workers()) == len(other.workers()) == 3)
+            # A pod that cannot even start during an outage costs minutes of KWOK's own patience afterwards.
+            site.until("in the middle of it", lambda: all_run(site, len(names)) and all_run(other, len(others)))
             breakable.apiserver.stop()
             began = time.monotonic()
             assert leader.process.wait(60) == 1, "who cannot renew its Lease ends"

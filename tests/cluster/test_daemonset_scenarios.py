@@ -168,7 +168,7 @@ def test_a_gate_is_closed_on_the_version_that_was_seen_or_not_at_all(plane: lab.
 
 def _quiet(node: OwnNode) -> Seen:
     """When the cluster's own taints of a new node are gone."""
-    return waiting.until("the node has no taints", lambda: seen if not (seen := node.look()).node.taints else None, 30)
+    return waiting.until("the node has no taints", lambda: seen if not (seen := node.look()).node.taints else None, 180)
 
 
 def _close(node: OwnNode, record: Record, rules: Rules) -> None:
@@ -179,4 +179,4 @@ def _close(node: OwnNode, record: Record, rules: Rules) -> None:
         node.write(CloseGate(seen.node, record, seen.version), rules.policy)
         return True
 
-    waiting.until("the gate is closed", try_it, 30)
+    waiting.until("the gate is closed", try_it, 180)

@@ -17,7 +17,7 @@ from lab import karpenter, network, waiting
 from tests.shell import ROOT
 
 GATE = lab.Taint("node-ready/unverified", value="true")
-PATIENCE = 90
+PATIENCE = 180
 
 
 class Checkout:

@@ -33,7 +33,7 @@ def test_200_nodes_complete_200_pods(plane: lab.Plane, namespace: str, prefix: s
         pods = list(plane.client.list(Pod, namespace=namespace))
         return len(pods) == 200 and all(pod.status and pod.status.phase == "Succeeded" for pod in pods)
 
-    waiting.until("200 pods succeed", all_done, 120, alive=plane.check)
+    waiting.until("200 pods succeed", all_done, 300, alive=plane.check)
     nodes.delete()
 
 
@@ -47,7 +47,7 @@ def test_a_node_is_about_as_large_as_a_cloud_makes_it(plane: lab.Plane, prefix: 
     assert node.spec
     assert node.spec.taints
     assert "node-ready/unverified" in [taint.key for taint in node.spec.taints]
-    waiting.until("it is Ready", lambda: is_ready(plane, nodes.names[0]), 60)
+    waiting.until("it is Ready", lambda: is_ready(plane, nodes.names[0]), 180)
     nodes.delete()
 
 
@@ -90,7 +90,7 @@ def test_a_pod_never_starts_and_says_why(plane: lab.Plane, namespace: str, prefi
         statuses = status_of(plane, pod).containerStatuses or []
         return next((each.state.waiting.reason for each in statuses if each.state and each.state.waiting), None)
 
-    assert waiting.until("it says why", reason, 60) == "ImagePullBackOff"
+    assert waiting.until("it says why", reason, 180) == "ImagePullBackOff"
     assert status_of(plane, pod).phase == "Pending"
     nodes.delete()
 

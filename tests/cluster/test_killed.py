@@ -17,7 +17,7 @@ from lab import fake, waiting
 from tests.operator import a_config, operating
 from tests.support import has_node, has_pods
 
-PATIENCE = 60
+PATIENCE = 180
 AT_A_TIME = 4
 MOMENTS = ("before", "after")
 # The writes of each journey, in their order; a test below sees to it that the lists are complete.

@@ -59,7 +59,7 @@ def test_a_killed_owner_leaves_nothing(before: dict[str, set[str]], owner: tuple
     assert leftovers(before)
     process.kill()
     wait_gone(folder)
-    waiting.until(f"the machine is as it was ({leftovers(before)})", lambda: not leftovers(before), 60)
+    waiting.until(f"the machine is as it was ({leftovers(before)})", lambda: not leftovers(before), 180)
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def test_a_machines_proxy_is_not_the_way_to_a_plane(fresh_plane: Fresh, monkeypa
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
     plane = fresh_plane()
     nodes = plane.fake_nodes(1)
-    waiting.until("the node is Ready", lambda: is_ready(plane, nodes.names[0]), 60)
+    waiting.until("the node is Ready", lambda: is_ready(plane, nodes.names[0]), 180)
     assert nodes.names[0] in plane.kubectl("get", "nodes")
 
 
@@ -153,7 +153,7 @@ def test_a_component_that_cannot_start_is_named_with_its_last_words(fresh_plane:
 
 def kill(process: Process) -> None:
     os.kill(process.pid, signal.SIGKILL)
-    waiting.until(f"{process.name} is dead", lambda: not process.running, 60)
+    waiting.until(f"{process.name} is dead", lambda: not process.running, 180)
 
 
 def test_a_component_that_dies_later_is_named_when_the_plane_ends() -> None:
@@ -174,7 +174,7 @@ def test_two_planes_at_once_do_not_meet(plane: lab.Plane, fresh_plane: Fresh, pr
     other = fresh_plane()
     assert uid(plane) != uid(other)
     other.fake_nodes(1, prefix=prefix)
-    waiting.until("the node is there", lambda: other.client.get(Node, f"{prefix}-0"), 60)
+    waiting.until("the node is there", lambda: other.client.get(Node, f"{prefix}-0"), 180)
     with pytest.raises(ApiError, match="not found"):
         plane.client.get(Node, f"{prefix}-0")
 

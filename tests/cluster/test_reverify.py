@@ -13,7 +13,7 @@ from tests.operator import operating
 FOREIGN = lab.Taint("example.com/foreign", "PreferNoSchedule", "x")
 # The interval's smallest value, so that tests end soon; what is quick here is slow elsewhere.
 OFTEN = {"reverifyIntervalSeconds": 10, "reverifyFailureThreshold": 2}
-PATIENCE = 120
+PATIENCE = 180
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ GATES = [
 ]
 POLICY = Policy(tuple(Gate(gate["key"], gate["effect"]) for gate in GATES))
 VERDICTS = {"passes": lab.PASSES, "fails": lab.fails(), "hangs": lab.HANGS, "stuck": lab.never_starts()}
-PATIENCE = 40
+PATIENCE = 180
 
 
 class Real:
@@ -104,7 +104,7 @@ def _wire(found: Any, kind: type[Any]) -> Any:  # noqa: ANN401  from lightkube's
 def controller(plane: lab.Plane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     plane.client.create(Namespace(metadata=ObjectMeta(name=NAMESPACE)))
     folder = tmp_path_factory.mktemp("scenarios")
-    config = a_config(NAMESPACE, nodeManagement={"taints": GATES})
+    config = a_config(NAMESPACE, nodeManagement={"taints": GATES}, worker={"timeoutSeconds": 25})
     with operating(folder, plane.kubeconfig(), config):
         yield
     plane.client.delete(Namespace, NAMESPACE)

@@ -57,7 +57,7 @@ def two_nodes(plane: lab.Plane) -> tuple[Probed, Probed]:
     first, second = plane.start_nodes("first", "second")
     plane.wait_for_dns()
     plane.client.create(Namespace(metadata=ObjectMeta(name=PROBERS)))
-    waiting.until("pods can be created", lambda: plane.client.get(ServiceAccount, "default", namespace=PROBERS), 60)
+    waiting.until("pods can be created", lambda: plane.client.get(ServiceAccount, "default", namespace=PROBERS), 180)
     for node in (first, second):
         plane.client.create(a_server(node.name, PROBERS, node=node.name))
     return _probed(plane, first), _probed(plane, second)
@@ -77,7 +77,7 @@ def workers(plane: lab.Plane, two_nodes: tuple[Probed, Probed]) -> str:
     plane.import_image(release_image.archive())
     plane.client.create(Namespace(metadata=ObjectMeta(name=WORKERS)))
     plane.apply(ACCOUNTS)
-    waiting.until("pods can be created", lambda: plane.client.get(ServiceAccount, "default", namespace=WORKERS), 60)
+    waiting.until("pods can be created", lambda: plane.client.get(ServiceAccount, "default", namespace=WORKERS), 180)
     return WORKERS
 
 

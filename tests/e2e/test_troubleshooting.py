@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(600)
 SOUND, BROKEN = "sound", "broken"
 GATE = lab.Taint("node-ready/unverified", value="true")
 SYSTEM = "kube-system"
-PATIENCE = 120
+PATIENCE = 180
 TOLERATES_ALL = [{"operator": "Exists"}]
 USUAL = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
 """What cluster DNS of most distributions tolerates, the taints of control planes aside."""

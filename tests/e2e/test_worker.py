@@ -94,7 +94,7 @@ def run_worker(
         status = wait_ended(plane, created, 60)
     finally:
         plane.client.delete(Pod, "run", namespace=WORKERS, grace_period=0)
-        waiting.until("the pod is gone", lambda: not list(plane.client.list(Pod, namespace=WORKERS)), 30)
+        waiting.until("the pod is gone", lambda: not list(plane.client.list(Pod, namespace=WORKERS)), 180)
     assert status.containerStatuses
     state = status.containerStatuses[0].state
     assert state

@@ -16,7 +16,7 @@ from tests.operator import Operator, a_config, operating
 GATE = "node-ready/unverified"
 UNREGISTERED = "karpenter.sh/unregistered"
 NAMESPACE = "node-ready"
-PATIENCE = 90
+PATIENCE = 180
 MANIFEST = """
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass

@@ -313,5 +313,5 @@ def test_a_server_whose_answer_does_not_arrive_learns_that_nobody_waits_any_more
         conversation = wire.Conversation(wire.connect(LOOPBACK, port, Deadline(30)), "host", {})
         with suppress(NoAnswerError), conversation:
             conversation.get("/", Deadline(30 if comes else 0.3))
-        waiting.until("the server saw the end", lambda: ends, 60)
+        waiting.until("the server saw the end", lambda: ends, 180)
     assert ends == [end]

@@ -16,7 +16,7 @@ POLICY = Policy(
     first_backoff=timedelta(seconds=0.2),
     max_backoff=timedelta(seconds=1),
     slow_retry=timedelta(seconds=2),
-    deadline=timedelta(seconds=15),
+    deadline=timedelta(seconds=30),
 )
 PATIENCE = 60
 
