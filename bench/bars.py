@@ -84,14 +84,14 @@ def _row(bar: Bar, found: Results) -> Sequence[str]:
     return (bar.what, cells.number(bar.most), cells.shown(measured), _verdict(bar, measured, slower(found)))
 
 
-def _verdict(bar: Bar, measured: float | None, slower: float | None) -> str:
+def _verdict(bar: Bar, measured: float | None, scale: float | None) -> str:
     if measured is None:
         return ""
     if measured <= bar.most:
         return "holds"
     missed = f"**{measured / bar.most:.2f} times that**"
-    if bar.is_cpu_time and slower:
-        return f"{missed}; {cells.number(measured / slower)} on a day as fast as that one"
+    if bar.is_cpu_time and scale:
+        return f"{missed}; {cells.number(measured / scale)} on a day as fast as that one"
     return missed
 
 

@@ -53,10 +53,9 @@ _LIMITS = """\
   node takes two until it is released and three afterwards: 250 nodes a second for a while, 100 for ever. Where nodes
   come faster than that, as beside 5,000 verified ones here, they wait for it for some seconds.
 - **One core.** The controller is one process with one event loop; what a node costs it in CPU is the bound, here at
-  about 100 nodes a second, too. Of that
-  time in a burst, a profile (py-spy, 2026-11-16) finds a quarter in sockets and TLS, a quarter in reading watches (each
-  Node comes eight times, 14 KB long), 40 % in looking at nodes, of which half is asking the API server, and nothing
-  that stands out.
+  about 100 nodes a second, too. Of that time in a burst, a profile (py-spy, 2026-11-16) finds a quarter in sockets and
+  TLS, a quarter in reading watches (each Node comes eight times, 14 KB long), 40 % in looking at nodes, of which half
+  is asking the API server, and nothing that stands out.
 - **Memory** grows with the nodes that are watched, each kept with the few fields that decisions need, and with those
   in work.
 - **After an outage**, exhausted nodes are tried again every `reconciliation.exhaustedRetrySeconds` (300): so long the

@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
+import httpx2
 from lightkube import Client, KubeConfig
+from lightkube.core.exceptions import ApiError
 from lightkube.resources.core_v1 import Node, Pod
 
 from demo import stage
@@ -21,8 +23,9 @@ from lab.progress import say
 
 _PROGRAM = Path(sys.executable).with_name("kube-node-ready")
 _PATIENCE = "120s"
-_SOME_NODE_IS_GATED = 1
+_SOME_NODE_IS_GATED, _INTERRUPTED = 1, 130
 _A_MOMENT = 30
+_LOOK = "kubectl get nodes,pods --all-namespaces"
 
 
 def main() -> NoReturn:
@@ -33,6 +36,8 @@ def main() -> NoReturn:
         sys.exit(_run(arguments.name, simulate=arguments.simulated))
     except (LabError, OSError) as why:
         sys.exit(f"lab: {why}")
+    except (ApiError, httpx2.HTTPError) as why:
+        sys.exit(f"lab: the API server did not do as it was asked: {why}")
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
 
@@ -54,9 +59,8 @@ def _run(cluster: str, *, simulate: bool) -> int:
     begun = datetime.now(UTC)
     say("starting the control plane")
     nodes = stage.with_simulated_nodes(cluster) if simulate else stage.with_real_nodes(cluster)
-    try:
-        code = _watch(cluster)
-    except KeyboardInterrupt:
+    code = _watch(cluster)
+    if code == _INTERRUPTED:
         _tell_what_to_try(cluster, nodes)
         return 0
     if code != _SOME_NODE_IS_GATED:
@@ -66,9 +70,8 @@ def _run(cluster: str, *, simulate: bool) -> int:
 
 def _watch_and_tell(cluster: str) -> int:
     """Of a cluster that was up before."""
-    with contextlib.suppress(KeyboardInterrupt):
-        if (code := _watch(cluster)) not in (0, _SOME_NODE_IS_GATED):
-            return code
+    if (code := _watch(cluster)) not in (0, _SOME_NODE_IS_GATED, _INTERRUPTED):
+        return code
     with _client(cluster) as client:
         simulated = any(node.metadata and node.metadata.name == stage.SIMULATED.broken for node in client.list(Node))
     _tell_what_to_try(cluster, stage.SIMULATED if simulated else stage.REAL)
@@ -76,10 +79,20 @@ def _watch_and_tell(cluster: str) -> int:
 
 
 def _watch(cluster: str) -> int:
-    """The live table, until every node has passed or failed: the command that users have."""
+    """The live table, until every node has passed or failed: the command that users have.
+
+    However this ends, that ends first: it has a terminal to give back.
+    """
     words = ["status", "--watch", "--until=settled", f"--timeout={_PATIENCE}"]
     environment = {**os.environ, "KUBECONFIG": str(_kubeconfig(cluster)), "NO_PROXY": "*", "no_proxy": "*"}
-    return subprocess.run([_PROGRAM, *words], env=environment, check=False).returncode
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches both of us
+    table = subprocess.Popen([_PROGRAM, *words], env=environment)
+    try:
+        return table.wait()
+    finally:
+        table.terminate()
+        table.wait()
+        signal.signal(signal.SIGINT, before)
 
 
 def _missed(nodes: Nodes) -> int:
@@ -109,6 +122,7 @@ def _tell(cluster: str, nodes: Nodes, begun: datetime) -> int:
 def _tell_what_to_try(cluster: str, nodes: Nodes) -> None:
     print()
     rows = [
+        (_lab(cluster, _LOOK), "look around: kubectl, with any of its words"),
         (_lab(cluster, "shell"), "a shell with kubectl, helm and kube-node-ready; in it:"),
         (f"  kube-node-ready explain {nodes.broken}", "the whole story of one node"),
         (f"  kube-node-ready verify {nodes.sound[0]} --wait", "have a node prove itself again"),
@@ -131,8 +145,10 @@ def _opened(client: Client, nodes: Nodes) -> dict[str, datetime | None]:
 
 def _places(client: Client) -> list[str]:
     """Where the workload's pods run. None, until all of them do."""
-    found = [pod.spec.nodeName for pod in client.list(Pod, labels={"app": stage.WORKLOAD}) if pod.spec]
-    return sorted(str(name) for name in found) if all(found) else []
+    pods = list(client.list(Pod, labels={"app": stage.WORKLOAD}))
+    if not all(pod.status and pod.status.phase == "Running" for pod in pods):
+        return []
+    return sorted(str(pod.spec.nodeName) for pod in pods if pod.spec)
 
 
 def _verified_at(node: Node) -> datetime | None:

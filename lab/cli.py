@@ -140,7 +140,7 @@ def _up(arguments: argparse.Namespace) -> int:
 
 def _down(arguments: argparse.Namespace) -> int:
     if run := runs.kept(arguments.name):
-        waiting.until(f"nobody else is at work on cluster {arguments.name!r}", lambda: runs.remove(run), _BUSY_SECONDS)
+        waiting.until(f"cluster {arguments.name!r} can be taken away", lambda: runs.remove(run), _BUSY_SECONDS)
         say(f"cluster {arguments.name!r} is gone")
     else:
         say(f"there is no cluster {arguments.name!r}")

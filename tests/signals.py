@@ -6,7 +6,7 @@ STOPPED_AS_SOON_AS_IT_SERVES = (
 )
 UNDISTURBED = (
     "import signal, threading, time\n"
-    "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    "threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()\n"
     "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
 )
 """No signal wakes the main thread, since another one gets it: as if it had come right before the main one waits."""

@@ -164,8 +164,10 @@ class Writer:
             return False
         if claim:
             log("Found NodeClaim for failed node, deleting NodeClaim instead", nodeClaim=claim.name, node=node.name)
-        with suppress(NotFound):
+        try:
             await self._kube.delete(claim.path if claim else _path(node), uid=claim.uid if claim else node.uid)
+        except NotFound:
+            return False
         if claim:
             log("Successfully deleted NodeClaim, node should be terminated by Karpenter", nodeClaim=claim.name)
         return True

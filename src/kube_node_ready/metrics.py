@@ -121,6 +121,7 @@ class Metrics:
                 self._announced(effect)
             case RemoveNode():
                 self.deletions.labels("success").inc()
+                self.events.labels("Removing").inc()  # the deed and its Event are one effect
             case DropWorker():
                 self.workers_deleted.inc()
 

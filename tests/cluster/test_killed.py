@@ -1,7 +1,6 @@
 """SIGKILL at every write, before and after it, and a new controller takes over: nothing is lost, nothing is doubled."""
 
 import itertools
-import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -99,7 +98,7 @@ class Case:
     def attempts(self) -> int:
         node = self.plane.client.get(NodeObject, self.node)
         assert node.metadata
-        return int(json.loads((node.metadata.annotations or {})[patches.ANNOTATION])["attempt"])
+        return patches.decode((node.metadata.annotations or {}).get(patches.ANNOTATION)).attempt
 
     def idle(self) -> bool:
         return not has_pods(self.plane, self.name)
@@ -172,3 +171,5 @@ def test_nothing_is_lost_or_doubled_wherever_the_controller_dies(
             assert (len(pods), told.count("Removing")) == (2, 1), f"{case.name}: {pods}, {told}"
         else:
             assert len(pods) == case.attempts(), f"{case.name}: {pods}, {told}"
+            # It may be healed only after its second failure.
+            assert len(pods) == 1 if journey == "passes" else len(pods) >= 2, f"{case.name}: {pods}"

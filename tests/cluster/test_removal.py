@@ -11,6 +11,7 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
+from lightkube.resources.core_v1 import Node as NodeObject
 
 import lab
 from kube_node_ready import ledger
@@ -159,6 +160,12 @@ def test_a_claim_of_the_same_name_and_another_uid_is_spared(fleet: Fleet) -> Non
         assert not claims.is_leaving(claim)
 
 
+def test_a_node_that_went_by_itself_counts_as_nobodys_removal(fleet: Fleet) -> None:
+    (node,) = fleet.join()
+    fleet.write_ledger()
+    assert not asyncio.run(remove(fleet, node, lambda: fleet.plane.client.delete(NodeObject, node)))
+
+
 def test_a_claim_that_says_it_is_another_nodes_is_spared(fleet: Fleet) -> None:
     with nodeclaims(fleet.plane) as claims:
         (node,) = fleet.join(pool="a")
@@ -170,7 +177,7 @@ def test_a_claim_that_says_it_is_another_nodes_is_spared(fleet: Fleet) -> None:
             stays(lambda: fleet.left() == {node} and claims.names() == {claim})
 
 
-async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], None]) -> None:
+async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], None]) -> bool:
     """As the controller does it, with something else happening between looking and deleting."""
 
     class Meddled(Kube):
@@ -186,7 +193,7 @@ async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], None]) -> None
     async with Meddled(access(fleet.plane.kubeconfig())) as kube:
         book = ledger.read(msgspec.json.decode(await kube.get(path), type=ConfigMap))
         writer = Writer(kube, Mock(spec=Stores), policy, PodTemplate(fleet.namespace, "image", policy.gates), setup)
-        await writer.apply(RemoveNode(node, "it failed", book))
+        return await writer.apply(RemoveNode(node, "it failed", book))
 
 
 LIMITS = [{"maxCount": 2, "maxPercent": 100}, {"maxCount": 100, "maxPercent": 40}]

@@ -177,8 +177,8 @@ def test_when_the_leader_of_two_is_killed_the_other_releases_what_is_proved_and_
     site.until("they are in the middle of it", lambda: len(site.workers()) >= 10)
     kill(site, leader)
     site.until("what is sound is released", lambda: site.is_released(*sound.names, "a", "b"))
-    site.until("one leads", lambda: leading(site))
-    assert holder(site) != identity, "the container that is started again in its place is another, too"
+    # The container that is started again in its place is another, too.
+    site.until("another leads", lambda: holder(site) not in ("", identity))
     assert_each_was_proved_once(site, sound.names)
     failing = (*broken.names, "c")
     site.until("what is not has failed again", lambda: all(site.failures(name) >= 2 for name in failing))

@@ -16,7 +16,7 @@ def demonstrated(*words: str) -> subprocess.CompletedProcess[str]:
 def opens_when_healed(node: str) -> bool:
     run_lab("heal", node)
     label = "jsonpath={.metadata.labels.node-ready/verified}=true"
-    return run_lab("kubectl", "wait", f"node/{node}", f"--for={label}", "--timeout=60s").returncode == 0
+    return run_lab("kubectl", "wait", f"node/{node}", f"--for={label}", "--timeout=180s").returncode == 0
 
 
 @pytest.mark.usefixtures("as_root")
@@ -34,6 +34,7 @@ def test_two_nodes_open_and_the_broken_one_stays_shut_until_it_is_healed(
         assert f"{sound[0]} and {sound[1]} were open" in seen.stdout
         assert f"the workload's pods run on {sound[0]} and {sound[1]}.\n{broken} stays gated" in seen.stdout
         assert "dns: kubernetes.default.svc.cluster.local: timed out" in seen.stdout
+        assert f"-m lab --name {NAME} kubectl get nodes" in seen.stdout, "how to look around"
         assert "assumed" not in seen.stderr, "the configuration is found"
         again = demonstrated(*words)
         assert (again.returncode, "is up already" in again.stderr) == (0, True)

@@ -91,7 +91,7 @@ def run_worker(
     pod = a_pod("run", WORKERS, node=node.name, containers=[container], serviceAccountName=account, **extras)
     created = plane.client.create(pod)
     try:
-        status = wait_ended(plane, created, 60)
+        status = wait_ended(plane, created)
     finally:
         plane.client.delete(Pod, "run", namespace=WORKERS, grace_period=0)
         waiting.until("the pod is gone", lambda: not list(plane.client.list(Pod, namespace=WORKERS)), 180)

@@ -13,7 +13,19 @@ import pytest
 
 from kube_node_ready import ledger
 from kube_node_ready.checks.model import CHECKS
-from kube_node_ready.console import again, installed, mistakes, rights, screen, status, story, table, told, words
+from kube_node_ready.console import (
+    again,
+    installed,
+    mistakes,
+    rights,
+    sample,
+    screen,
+    status,
+    story,
+    table,
+    told,
+    words,
+)
 from kube_node_ready.console.installed import Installed, Mode
 from kube_node_ready.console.leader import Leader
 from kube_node_ready.console.live import Live, Watch
@@ -267,12 +279,21 @@ class TestTheLiveView:
 
         async def watch() -> None:
             view = Live(cast("Any", None), Installed(POLICY, "kube-system"), Notes())
-            view._watches.append(cast("Watch", SimpleNamespace(cache=SimpleNamespace(run=die))))
+            caches = [SimpleNamespace(run=run) for run in (die, asyncio.Event().wait)]
+            view._watches += [cast("Watch", SimpleNamespace(cache=cache)) for cache in caches]
             view.start()
-            await view.news(0.3)
+            with pytest.raises(RuntimeError, match="a mistake of ours"):
+                await view.news(0.3)
+            await view.stop()
+            assert all(task.done() for task in view._running), "the others ask no further"
 
-        with pytest.raises(RuntimeError, match="a mistake of ours"):
-            asyncio.run(watch())
+        asyncio.run(watch())
+
+    def test_that_removal_is_paused_is_said_for_as_long_as_it_is(self) -> None:
+        picture = a_picture(book=Ledger(paused=True))
+        assert picture.notes == ["removal is paused; `resume` ends that"]
+        picture.ledger_changed(ledger.EMPTY)
+        assert picture.notes == []
 
 
 class TestTheStory:
@@ -315,6 +336,12 @@ class TestTheStory:
         text = self.told(gated("a", failed(5)), Installed(REMOVING, "kube-system", slots=9))
         assert "0 of 1 removals of nodes without a pool within 1 h are spent, and 1 of 1 node fail at once" in text
 
+    def test_the_page_shows_one_with_all_its_parts(self) -> None:
+        text = "\n".join(sample.explained())
+        assert "The budget would allow it" in text
+        assert "in a row it is given up" in text
+        assert "Unknown" not in text
+
     def test_of_one_that_must_stay_has_the_reason(self) -> None:
         text = self.told(gated("a", failed(5)), Installed(REMOVING, "kube-system", slots=9), book=Ledger(paused=True))
         assert "It would have to stay: removal of all nodes is paused." in text
@@ -323,7 +350,7 @@ class TestTheStory:
         adopted = verified(
             "n", Record(1, outcome=Outcome.PENDING, at=START, since=START, reason="labelled by someone else")
         )
-        assert "Attempts: None has been made: labelled by someone else" in self.told(adopted)
+        assert "Attempts: Not verified by us: labelled by someone else" in self.told(adopted)
 
     def test_events_come_newest_last(self) -> None:
         events = (story.Event(START, "Second", "b"), story.Event(START - DAY, "First", "a"))

@@ -46,6 +46,8 @@ def test_lines_fit(name: str) -> None:
 def test_every_reason_of_an_event_is_named() -> None:
     told = readme.section("What happened to one node?", of="Troubleshooting").prose
     (listed,) = re.findall(r"\*\*Events\*\* (.+?):", (ROOT / "docs" / "operator.md").read_text(), re.DOTALL)
+    code = "".join(path.read_text() for path in (ROOT / "src" / "kube_node_ready").rglob("*.py"))
+    assert set(re.findall(r'Announce\([\w.]+, "(\w+)"', code)) == set(EVENTS)
     for reason in EVENTS:
         assert f"`{reason}`" in told
         assert re.search(rf"\b{reason}\b", listed), reason

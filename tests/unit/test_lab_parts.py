@@ -172,6 +172,7 @@ class TestRuns:
         assert lock
         with subprocess.Popen([sys.executable, "-m", "lab", "--name=busy", "down"], cwd=ROOT) as down:
             time.sleep(2)
+            assert down.poll() is None, "it has not given up"
             assert run.folder.exists()
             remains.drop_lock(lock)
             assert down.wait(60) == 0

@@ -30,7 +30,7 @@ async def _run(options: argparse.Namespace, *, paused: bool) -> int:
     async with reading.cluster(place(options)) as kube:
         installed = await reading.what_is_installed(kube, options.namespace, notes)
         if not options.node:
-            await _all(kube, installed, paused=paused)
+            await _all(kube, installed, notes, paused=paused)
         codes = [await _one(kube, name, paused=paused) for name in dict.fromkeys(options.node)]
     if not installed.policy.removal and not installed.assumed:
         in_mode = "nodeManagement.deleteFailedNodes is false" if installed.mode is Mode.CONTROLLER else "DaemonSet mode"
@@ -44,7 +44,7 @@ def body(*, paused: bool) -> bytes:
     return msgspec.json.encode({"metadata": {"annotations": {PAUSE_ANNOTATION: "true" if paused else None}}})
 
 
-async def _all(kube: Kube, installed: Installed, *, paused: bool) -> None:
+async def _all(kube: Kube, installed: Installed, notes: Notes, *, paused: bool) -> None:
     path, namespace = installed.scope.ledger_path, installed.namespace
     told = "no node is removed until `resume`" if paused else f"removal is not paused; {_SINGLE}"
     try:
@@ -52,7 +52,8 @@ async def _all(kube: Kube, installed: Installed, *, paused: bool) -> None:
             await kube.patch(path, body(paused=paused), PatchKind.MERGE)
     except NotFound:
         if installed.assumed:
-            nowhere = f'neither configuration nor ledger of removals is in the namespace "{namespace}"'
+            output.note(notes)  # which say why the configuration is not known
+            nowhere = f'there is no ledger of removals in the namespace "{namespace}", nor a configuration that we know'
             done = "paused" if paused else "resumed"
             raise Mistake(f"nothing was {done}: {nowhere}; -n says where it is installed") from None
         if paused:

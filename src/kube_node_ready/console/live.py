@@ -80,7 +80,7 @@ class Live:
         self._news = asyncio.Event()
         self.picture = Picture(installed, self._news.set)
         self._watches: list[Watch] = []
-        self._running: asyncio.Future[Any] | None = None
+        self._running: list[asyncio.Task[None]] = []
 
     async def begin(self) -> None:
         """Find out what may be watched, before anything is built on it."""
@@ -94,13 +94,14 @@ class Live:
                 await self._add(watched.removals(scope), self._ledger_changed, scope.namespace)
 
     def start(self) -> None:
-        self._running = asyncio.gather(*(watch.cache.run() for watch in self._watches))
-        self._running.add_done_callback(lambda _: self._news.set())
+        self._running = [asyncio.create_task(watch.cache.run()) for watch in self._watches]
+        for task in self._running:
+            task.add_done_callback(lambda _: self._news.set())
 
     async def stop(self) -> None:
-        if self._running:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
 
     @property
     def filled(self) -> bool:
@@ -128,8 +129,8 @@ class Live:
                 await self._news.wait()
         await asyncio.sleep(min(_QUICKEST_SECONDS, within))
         self._news.clear()
-        if self._running and self._running.done():
-            self._running.result()  # a watch never ends but by a mistake of ours, which must not look like no news
+        for ended in (task for task in self._running if task.done()):
+            ended.result()  # a watch never ends but by a mistake of ours, which must not look like no news
 
     async def _add(self, kind: Any, changed: Callable[..., None], namespace: str = "") -> None:  # noqa: ANN401  a Kind
         await reading.may_watch(self._kube, kind, namespace)
@@ -176,7 +177,8 @@ async def follow(live: Live, shown: Shown, choose: Choose, over: Over, seconds: 
     while True:
         now = datetime.now(UTC)
         standings = choose(live, now)
-        shown.show(Frame(standings, now, live.notes, live.trouble, live.picture.known.keys()))
+        notes = [*live.notes, *live.picture.notes]
+        shown.show(Frame(standings, now, notes, live.trouble, live.picture.known.keys()))
         if (code := over(live, standings)) is not None:
             return Followed(code, standings)
         left = end - time.monotonic() if end is not None else _TICK_SECONDS

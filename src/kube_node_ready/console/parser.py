@@ -128,7 +128,8 @@ def _status(made: argparse.ArgumentParser, prog: str) -> None:
     made.epilog = _told(
         prog,
         ("", "node-1 node-2 -o wide", "--gated -o json", "--watch", "--until verified --timeout 120s"),
-        "0 no node that was asked for has anything to prove or fails, 1 one does (with --until: at its end)",
+        "0 no node that was asked for has anything to prove or fails, 1 one does (with --until: at its end, or if it\n"
+        "is named and nobody is going to verify it)",
     )
     made.add_argument("node", nargs="*", metavar=NODE, help="these only")
     made.add_argument("--gated", action="store_true", help="only nodes that have something to prove")
@@ -146,7 +147,7 @@ def _explain(made: argparse.ArgumentParser, prog: str) -> None:
         "The whole story of one node: its gate, its attempts, each check, what happens next and when, whether it\n"
         "would be removed, its Events, and where to look further."
     )
-    made.epilog = _told(prog, ("node-1",), "0 it is neither gated nor failing, 1 it is")
+    made.epilog = _told(prog, ("node-1",), "0 it is open and has nothing to prove, 1 it is gated, unproved or failing")
     made.add_argument("node", metavar=NODE, help="which one")
     _add_place(made)
 

@@ -28,6 +28,7 @@ _ORDER = (
     Phase.IGNORED,
 )
 _QUIET = (Phase.VERIFIED, Phase.IGNORED)
+_PAUSED = "removal is paused; `resume` ends that"
 _LEFT_OUT = Decision(Phase.IGNORED, "nodeManagement.nodeSelector leaves it out")
 
 
@@ -211,6 +212,11 @@ class Picture:
                 self.worker_changed(worker.name, None, worker)
         self.ledger_changed(ledger)
         return self
+
+    @property
+    def notes(self) -> list[str]:
+        """What holds for all nodes, for as long as it does."""
+        return [_PAUSED] if self._view.ledger.paused else []
 
     def standing(self, name: str, now: datetime) -> Standing | None:
         known = self.known.get(name)

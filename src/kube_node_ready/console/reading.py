@@ -80,7 +80,9 @@ async def what_is_installed(kube: Kube, namespace: str, notes: Notes) -> Install
 async def look(kube: Kube, namespace: str, notes: Notes) -> Picture:
     found = await what_is_installed(kube, namespace, notes)
     known = await listed(kube, picture.nodes(found))
-    return Picture(found).put(known, await _workers(kube, found, notes), await book(kube, found, notes))
+    seen = Picture(found).put(known, await _workers(kube, found, notes), await book(kube, found, notes))
+    notes.extend(seen.notes)
+    return seen
 
 
 async def _workers(kube: Kube, found: Installed, notes: Notes) -> list[Worker | None]:
@@ -103,10 +105,7 @@ async def book(kube: Kube, found: Installed, notes: Notes) -> Ledger:
     except NotAllowed as why:
         notes.add(f"{why}. Without it, nobody here knows what may be removed")
         return _UNREAD
-    found_there = ledger.read(decoded(answer, objects.ConfigMap))
-    if found_there.paused:
-        notes.add("removal is paused; `resume` ends that")
-    return found_there
+    return ledger.read(decoded(answer, objects.ConfigMap))
 
 
 async def listed(kube: Kube, kind: Kind[W, T], namespace: str = "") -> list[T]:

@@ -30,11 +30,11 @@ _CHECKS = (
 def explained() -> Iterator[str]:
     """The lines, as a terminal shows them."""
     found = installed.defaults("kube-system")
-    found = replace(found, policy=replace(found.policy, removal=RemovalPolicy()))
+    found = replace(found, policy=replace(found.policy, removal=RemovalPolicy()), assumed=False)
     picture = Picture(found).put([_broken(), *_others()], [_worker()], ledger.EMPTY)
     standing = picture.standing(_NAME, _NOW)
     assert standing, "it was put there"
-    failed = Event(_ago(1.2), "VerificationFailed", f"{_REASON} (attempt {_FAILURES} of {found.policy.max_failures})")
+    failed = Event(_ago(2), "VerificationFailed", f"{_REASON} (attempt {_FAILURES} of {found.policy.max_failures})")
     leader = Leader("kube-node-ready-controller-7d9c5-x2mtj", _ago(1))
     yield headline(standing)
     yield from explain.told(story(standing, found, Facts((failed,), leader)), Look(width=_WIDTH))
@@ -45,7 +45,7 @@ def _broken() -> Known:
         _FAILURES,
         _FAILURES,
         Outcome.FAILED,
-        _ago(1.2),
+        _ago(2),
         _ago(27),
         cause=Cause.CHECKS,
         blamed=_FAILURES,

@@ -20,9 +20,10 @@ from kube_node_ready.console.live import Live
 from kube_node_ready.console.mistakes import Mistake
 from kube_node_ready.console.picture import Picture, Standing
 from kube_node_ready.console.reading import Notes, Place
-from kube_node_ready.console.rights import NotAllowed
+from kube_node_ready.console.rights import NoAccess
 from kube_node_ready.console.screen import Shown
 from kube_node_ready.kube.client import Kube
+from kube_node_ready.kube.errors import Unreachable
 
 OK, ATTENTION = 0, 1
 
@@ -80,8 +81,8 @@ async def _once(options: argparse.Namespace) -> int:
 
 
 async def check_controller(kube: Kube, installed: Installed, notes: Notes) -> None:
-    """Said where nodes wait in vain. Who may not know it has seen the nodes all the same."""
-    with suppress(NotAllowed):
+    """Said where nodes wait in vain. Who cannot know it has seen the nodes all the same."""
+    with suppress(NoAccess, Unreachable):
         if installed.lease and not (found := await leader(kube, installed.lease)).at_work(_now()):
             notes.add(found.told(_now()))
 
@@ -128,10 +129,11 @@ async def _watch(options: argparse.Namespace, shown: Shown) -> Ending:
         if followed.code is not None:
             went = f"{words.listed(gone)} went away meanwhile" if gone else ""
             return Ending(followed.code, last, went or _unproved(last, options))
-        late = [_late(last, options)] if options.until else []
-        idle = Notes()
-        await check_controller(kube, installed, idle)
-        return Ending(_verdict(last, options), last, "\n".join([*late, *(idle if late else ())]))
+        late = Notes()
+        if options.until:
+            late.add(_late(last, options))
+            await check_controller(kube, installed, late)
+        return Ending(_verdict(last, options), last, "\n".join(late))
 
 
 def _verdict(standings: Sequence[Standing], options: argparse.Namespace) -> int:

@@ -92,7 +92,7 @@ def _attempts(standing: Standing, installed: Installed) -> Iterator[str]:
     when = f" {words.ago(record.at, now)}" if record.at else ""
     reason = printable(record.reason, words.LONGEST)
     if record.outcome is Outcome.PENDING and not standing.guarded:
-        yield f"None has been made: {reason}{when}."
+        yield f"Not verified by us: {reason}{when}."
     elif record.outcome is Outcome.PENDING:
         yield f"To be verified again, {reason}{when}."
     elif record.is_proof:

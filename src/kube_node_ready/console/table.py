@@ -27,7 +27,7 @@ _GAP = "  "
 _ROOM_FOR_REASON = 36
 _LONGEST_NAME = 253
 _WIDE = ("GATES", "POOL", "BOOT", "SINCE", "WORKER")
-_TOO_NARROW = "(not all checks are shown: the terminal is too narrow; -o wide and -o json tell all)"
+_TOO_NARROW = "(not all checks are shown: the terminal is too narrow; `status -o json` tells all)"
 
 
 class Cell(Struct, frozen=True):
