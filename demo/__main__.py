@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
@@ -25,6 +26,7 @@ _PROGRAM = Path(sys.executable).with_name("kube-node-ready")
 _PATIENCE = "120s"
 _SOME_NODE_IS_GATED, _INTERRUPTED = 1, 130
 _A_MOMENT = 30
+_BLINK_SECONDS = 0.1
 _LOOK = "kubectl get nodes,pods --all-namespaces"
 
 
@@ -85,14 +87,23 @@ def _watch(cluster: str) -> int:
     """
     words = ["status", "--watch", "--until=settled", f"--timeout={_PATIENCE}"]
     environment = {**os.environ, "KUBECONFIG": str(_kubeconfig(cluster)), "NO_PROXY": "*", "no_proxy": "*"}
-    before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches both of us
-    table = subprocess.Popen([_PROGRAM, *words], env=environment)
+    asked: list[int] = []
+    # Neither raises, not even while the table is being started; and Ctrl-C reaches it without us.
+    handlers = {signal.SIGINT: lambda *_: None, signal.SIGTERM: lambda number, _: asked.append(number)}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        return table.wait()
+        table = subprocess.Popen([_PROGRAM, *words], env=environment)
+        while table.poll() is None and not asked:
+            time.sleep(_BLINK_SECONDS)
+        if asked:
+            table.terminate()
+        code = table.wait()
     finally:
-        table.terminate()
-        table.wait()
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if asked:
+        sys.exit(128 + asked[0])
+    return code
 
 
 def _missed(nodes: Nodes) -> int:

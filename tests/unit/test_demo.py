@@ -1,5 +1,6 @@
 """What `make run` shows is a program of its own, which has a terminal to give back before anything else is said."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -44,4 +45,9 @@ def test_the_table_ends_first(number: int, to: object, ends: tuple[int, list[str
         assert demo.stdout
         assert demo.stdout.readline() == "taken\n"
         to(demo.pid, number)
-        assert (demo.wait(60), demo.stdout.read().splitlines()) == (ends[0], ends[1])
+        try:
+            said, _ = demo.communicate(timeout=60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(demo.pid, signal.SIGKILL)
+    assert (demo.returncode, said.splitlines()) == ends
