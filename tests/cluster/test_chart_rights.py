@@ -58,13 +58,18 @@ def test_a_controller_that_verifies(plane: lab.Plane, prefix: str, tmp_path: Pat
 
 
 def test_a_controller_that_removes(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
-    fails, of_karpenter = lab.fails(seconds=0.2), {"karpenter.sh/nodepool": "a", "karpenter.sh/registered": "true"}
+    fails = lab.fails(seconds=0.2)
+
+    def of_karpenter(pool: str) -> dict[str, str]:
+        """One each: of a pool of two, the second is held if the first is gone when its turn comes."""
+        return {"karpenter.sh/nodepool": pool, "karpenter.sh/registered": "true"}
+
     with (
         nodeclaims(plane) as claims,
         a_run(plane, prefix, tmp_path, nodeManagement=REMOVING) as run,
     ):
         passing, plain = run.join("passes", lab.PASSES), run.join("plain", fails)
-        owned, named = (claims.make(run.join(by, fails, **of_karpenter), by=by) for by in ("owner", "status"))
+        owned, named = (claims.make(run.join(by, fails, **of_karpenter(by)), by=by) for by in ("owner", "status"))
         with run.controller() as operator:
             run.until("a node passed", lambda: operator.said("Node verified", node=passing))
             run.until("claims are gone", lambda: not {owned, named} & claims.names())

@@ -81,6 +81,17 @@ def turns(node: Node, policy: Policy = WATCHING, hours: int = 3) -> list[timedel
     return found
 
 
+@pytest.mark.parametrize("policy", [WATCHING, POLICY], ids=["watched", "no longer"])
+def test_a_proof_that_is_repeated_is_no_news_also_if_the_controller_died_before_it_dropped_the_worker(
+    policy: Policy,
+) -> None:
+    passed = a_worker(State.PASSED)
+    (written, *_) = look(a_node(), passed).effects
+    assert isinstance(written, WriteRecord)
+    next_life = Snapshot(START + INTERVAL * 2, a_node(record=written.record), (passed,), fleet=BIG)
+    assert kinds(decide(next_life, policy)) == [DropWorker]
+
+
 class TestWhen:
     def test_never_unless_asked_for(self) -> None:
         decision = decide(Snapshot(START + INTERVAL * 1000, a_node()), POLICY)

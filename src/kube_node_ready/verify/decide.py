@@ -97,8 +97,10 @@ def _at_rest(seen: Snapshot, policy: Policy) -> Decision:
 
 
 def _is_untold(seen: Snapshot) -> bool:
+    """A proof that only repeats another is no news, and its record was written with its condition."""
     record = seen.node.record
-    return record.is_proof and any(worker.attempt == record.attempt for worker in seen.workers)
+    is_new = record.is_proof and record.at == record.since
+    return is_new and any(worker.attempt == record.attempt for worker in seen.workers)
 
 
 def _tell_it(seen: Snapshot) -> Decision:
