@@ -27,7 +27,7 @@ AGENT = "kube-node-ready-controller"
 FAILS = lab.fails(seconds=0.2)
 PATIENCE = 180
 _GATE = lab.Taint("node-ready/unverified", value="true")
-_DEFINITIONS = ("nodeclaims.karpenter.sh", "nodepools.karpenter.sh")
+_DEFINITION = "nodeclaims.karpenter.sh"
 
 
 class Fleet:
@@ -191,16 +191,16 @@ def nodeclaims(plane: lab.Plane, *versions: str) -> Iterator[Claims]:
     """Karpenter's API, served in these versions for as long as the block runs. What was made of it goes with it."""
     known, versions = karpenter.definitions(), versions or ("v1",)
     claims = Claims(plane, versions[-1])
-    wanted = [_served_as(known[name], versions) for name in _DEFINITIONS]
-    karpenter.install(plane.client, *wanted)
+    # One that nobody lists may take the API server minutes to delete, once it was made and deleted some twenty times.
+    wanted = _served_as(known[_DEFINITION], versions)
+    karpenter.install(plane.client, wanted)
     try:
         waiting.until("NodeClaims are served", lambda: claims.names() == set(), 180)
         yield claims
     finally:
         for name in claims.names():
             claims.delete(name)
-        for definition in wanted:
-            plane.client.delete(CustomResourceDefinition, definition["metadata"]["name"])
+        plane.client.delete(CustomResourceDefinition, _DEFINITION)
         waiting.until("Karpenter's API is gone", lambda: not has_karpenter(plane), 180)
 
 
