@@ -141,7 +141,7 @@ def bad_route(kubeconfig: Path, folder: Path) -> Iterator[BadRoute]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
-        assert is_open.wait(10)
+        assert is_open.wait(60)
         yield opened[0]
     finally:
         if opened:

@@ -71,7 +71,7 @@ class Operator:
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(60)
 
     def stop(self) -> int:
         """As a kubelet stops a pod."""

@@ -158,7 +158,7 @@ def test_a_daemonset_that_only_looks(plane: lab.Plane, prefix: str, tmp_path: Pa
             assert looking.stdout
             assert any("Dry run: nothing is changed" in line for line in looking.stdout)
             looking.terminate()
-            assert looking.wait(30) in (0, 1), "by what the checks said"
+            assert looking.wait(120) in (0, 1), "by what the checks said"
         granted.fit(release)
 
 

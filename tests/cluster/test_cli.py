@@ -78,7 +78,7 @@ def test_an_interrupted_up_leaves_nothing() -> None:
         while not (fresh := {run.folder for run in runs.existing()} - before):
             assert up.poll() is None
         up.send_signal(signal.SIGTERM)
-        assert up.wait(30) == 128 + signal.SIGTERM
+        assert up.wait(120) == 128 + signal.SIGTERM
     wait_gone(fresh.pop())
 
 

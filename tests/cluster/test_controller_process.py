@@ -49,7 +49,7 @@ def run(folder: Path, config: object, *flags: str) -> subprocess.CompletedProces
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
     environment["HOME"] = str(folder)
     command = [*COMMAND, f"--config={file}", *flags]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
 def all_run(site: Site, count: int) -> bool:
@@ -171,7 +171,7 @@ def test_a_mistake_of_ours_in_one_look_is_told_once_and_kills_nobody(site: Site,
 def test_a_mistake_of_ours_in_a_watch_ends_the_process_rather_than_leave_it_blind(site: Site, tmp_path: Path) -> None:
     site.join()
     with operating(tmp_path, site.plane.kubeconfig(), site.config(), script("node_changed")) as operator:
-        assert operator.process.wait(20) == 10
+        assert operator.process.wait(60) == 10
         (told,) = [line for line in operator.lines() if line["level"] == "error"]
         assert "this was not foreseen" in told["error"]
 

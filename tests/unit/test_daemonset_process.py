@@ -156,7 +156,7 @@ class TestLife:
             assert started.stdout.readline() == "up\n"
             (child,) = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
             os.kill(int(child), signal.SIGTERM)
-            assert started.wait(20) == process.EXIT_UNEXPECTED
+            assert started.wait(60) == process.EXIT_UNEXPECTED
 
     def test_it_ends_in_the_middle_of_a_round_and_records_nothing(self, cluster: FakeCluster, tmp_path: Path) -> None:
         cluster.join(NAME, [GATE], {})

@@ -14,5 +14,5 @@ leave(3)
 
 
 def test_nobody_waits_for_a_thread_that_hangs_and_nothing_is_left() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (3, "said\n", "swept")
