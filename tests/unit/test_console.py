@@ -273,6 +273,20 @@ class TestTheLiveView:
 
         assert asyncio.run(pressed())
 
+    def test_ctrl_c_counts_also_when_there_is_no_time_to_wait(self) -> None:
+        async def pressed() -> bool:
+            view = Live(cast("Any", None), Installed(POLICY, "kube-system"), Notes())
+
+            async def look() -> None:
+                waiting.cancel()  # as the handler does it, in the middle of a step
+                await view.news(0.01)
+
+            waiting = asyncio.create_task(look())
+            await asyncio.wait([waiting])
+            return waiting.cancelled()
+
+        assert asyncio.run(pressed())
+
     def test_a_watch_that_dies_is_no_lack_of_news(self) -> None:
         async def die() -> None:
             raise RuntimeError("a mistake of ours")

@@ -123,10 +123,11 @@ class Live:
 
     async def news(self, within: float) -> None:
         """Until something changed, or so many seconds. A burst is one piece of news."""
-        with suppress(TimeoutError):
-            # Not wait_for: in Python 3.11 it forgets a Ctrl-C that comes together with news.
-            async with asyncio.timeout(max(0.0, within - _QUICKEST_SECONDS)):
-                await self._news.wait()
+        if (patience := within - _QUICKEST_SECONDS) > 0:  # a timeout of nothing would forget a Ctrl-C of just now
+            with suppress(TimeoutError):
+                # Not wait_for: in Python 3.11 it forgets a Ctrl-C that comes together with news.
+                async with asyncio.timeout(patience):
+                    await self._news.wait()
         await asyncio.sleep(min(_QUICKEST_SECONDS, within))
         self._news.clear()
         for ended in (task for task in self._running if task.done()):
