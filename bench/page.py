@@ -93,6 +93,9 @@ def write_plots(root: Path, found: Results) -> None:
         (root / PLOTS / f"{name}.svg").write_text(svg)
 
 
+_RUSHES = (("burst", 1000), ("crowd", 1000), ("burst", 5000))
+
+
 def _first(found: Results) -> str:
     """What most people came for."""
     released = found.value("burst", 1000, "seconds_until_all_released")
@@ -105,6 +108,7 @@ def _first(found: Results) -> str:
     more = f"{_beside(theirs.cpu_seconds, cpu, scale)}, {_beside(theirs.peak_mebibytes, peak)}"
     times = bars.floors(found)
     longer = f", {cells.number(times)} times as long" if times else ""
+    waits = (found.value(*run, "seconds_until_asked", "until_both_were", "p99") for run in _RUSHES)
     rows = [
         (
             "1,000 nodes at once are all released after",
@@ -115,6 +119,11 @@ def _first(found: Results) -> str:
             "for that the controller takes",
             f"{cells.shown(cpu, 'CPU s')}, {cells.shown(peak, 'MiB')}",
             f"the Go original, in CPU s and MiB: {more}",
+        ),
+        (
+            "of 1,000 at once, 1,000 beside 5,000 verified ones, and 5,000 at once, one waits for the controller, p99",
+            ", ".join(cells.shown(seconds, "s") for seconds in waits),
+            "set by `maxConcurrentVerifications` and `kubernetes.qps` ([below](#what-limits-it))",
         ),
         (
             "a minute at rest, with 1,000 and with 5,000 verified nodes, takes",

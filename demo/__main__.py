@@ -27,7 +27,7 @@ _PATIENCE = "120s"
 _SOME_NODE_IS_GATED, _INTERRUPTED = 1, 130
 _A_MOMENT = 30
 _BLINK_SECONDS = 0.1
-_LOOK = "kubectl get nodes,pods --all-namespaces"
+_LOOK = "kubectl get nodes"
 
 
 def main() -> NoReturn:
@@ -41,6 +41,7 @@ def main() -> NoReturn:
     except (ApiError, httpx2.HTTPError) as why:
         sys.exit(f"lab: the API server did not do as it was asked: {why}")
     except KeyboardInterrupt:
+        say("interrupted; what had been started is gone again")
         sys.exit(128 + signal.SIGINT)
 
 
@@ -63,6 +64,7 @@ def _run(cluster: str, *, simulate: bool) -> int:
     nodes = stage.with_simulated_nodes(cluster) if simulate else stage.with_real_nodes(cluster)
     code = _watch(cluster)
     if code == _INTERRUPTED:
+        say("interrupted; the cluster goes on running")
         _tell_what_to_try(cluster, nodes)
         return 0
     if code != _SOME_NODE_IS_GATED:
@@ -137,8 +139,8 @@ def _tell_what_to_try(cluster: str, nodes: Nodes) -> None:
         (_lab(cluster, "shell"), "a shell with kubectl, helm and kube-node-ready; in it:"),
         (f"  kube-node-ready explain {nodes.broken}", "the whole story of one node"),
         (f"  kube-node-ready verify {nodes.sound[0]} --wait", "have a node prove itself again"),
-        ("  kube-node-ready status --watch", "the table above, live"),
-        (_lab(cluster, f"heal {nodes.broken}"), f"mend {nodes.broken}; it opens by itself at its next attempt"),
+        ("  kube-node-ready status --watch", "the table, live"),
+        (_lab(cluster, f"heal {nodes.broken}"), "mend it; it opens by itself at its next attempt"),
         (_stop(cluster), "take it all away"),
     ]
     width = max(len(command) for command, _ in rows)

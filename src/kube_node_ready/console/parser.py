@@ -132,7 +132,7 @@ def _status(made: argparse.ArgumentParser, prog: str) -> None:
         "is named and nobody is going to verify it)",
     )
     made.add_argument("node", nargs="*", metavar=NODE, help="these only")
-    made.add_argument("--gated", action="store_true", help="only nodes that have something to prove")
+    made.add_argument("--gated", action="store_true", help="only nodes that are gated, or open with something to prove")
     made.add_argument("-o", "--output", choices=("table", "wide", "json", "yaml"), default="table")
     made.add_argument("-w", "--watch", action="store_true", help="go on showing it; in a pipe, a line for each change")
     made.add_argument(

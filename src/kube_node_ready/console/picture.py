@@ -107,8 +107,9 @@ class Standing(Struct, frozen=True):
 
     @property
     def waits_for(self) -> str:
-        """What it waits for, or why. Nothing, if all is well."""
-        return printable(self._waits_for(), words.LONGEST)
+        """What it waits for, or why; and that it is open meanwhile, if it is. Nothing, if all is well."""
+        is_open = "open meanwhile: " if self.guarded and not self.gates else ""
+        return printable(f"{is_open}{self._waits_for()}", words.LONGEST)
 
     def _waits_for(self) -> str:
         reason, record = self.decision.reason, self.node.record

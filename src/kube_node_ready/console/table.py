@@ -24,10 +24,10 @@ _COLOURS = {
 }
 _UNKNOWN = "-"
 _GAP = "  "
-_ROOM_FOR_REASON = 36
+_ROOM_FOR_REASON = 24
 _LONGEST_NAME = 253
 _WIDE = ("GATES", "POOL", "BOOT", "SINCE", "WORKER")
-_TOO_NARROW = "(not all checks are shown: the terminal is too narrow; `status -o json` tells all)"
+_TOO_NARROW = "(not all checks are shown: the terminal is too narrow; -o json has them)"
 
 
 class Cell(Struct, frozen=True):
