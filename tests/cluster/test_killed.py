@@ -158,9 +158,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_nothing_is_lost_or_doubled_wherever_the_controller_dies(
     plane: lab.Plane, folder: Path, journey: str, writes: tuple[str, ...]
 ) -> None:
-    places = list(itertools.product(range(1, len(writes) + 1), MOMENTS))
+    first, *others = itertools.product(range(1, len(writes) + 1), MOMENTS)
+    # Alone: if threads teach msgspec the same type at a time, the interpreter crashes, and this one meets them all.
+    cases = [walk(plane, folder, journey, *first)]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        cases = list(pool.map(lambda place: walk(plane, folder, journey, *place), places))
+        cases += pool.map(lambda place: walk(plane, folder, journey, *place), others)
     for case in cases:
         assert not case.torn, f"{case.name}: seen with its gate and the label, or with neither"
         pods = case.pods_ever()
