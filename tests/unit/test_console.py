@@ -119,6 +119,7 @@ class TestWhatANodeWaitsFor:
         asked = Record(1, outcome=Outcome.PENDING, at=START, since=START, reason="its label was taken off")
         unlabelled = Node("a", "uid-a", record=asked)
         assert standing(unlabelled).waits_for.startswith("open meanwhile: the controller to begin attempt 2")
+        assert story.headline(standing(unlabelled)).startswith("a is verifying: open meanwhile: ")
         assert "open" not in standing(gated("a", asked)).waits_for
 
     @pytest.mark.parametrize(("mode", "who"), [(Mode.CONTROLLER, "the controller"), (Mode.DAEMONSET, "the pod on it")])

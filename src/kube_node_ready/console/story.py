@@ -61,7 +61,7 @@ def story(standing: Standing, installed: Installed, facts: Facts) -> list[Part]:
 
 
 def headline(standing: Standing) -> str:
-    why = f"waits for {standing.waits_for}" if standing.begins else standing.waits_for
+    why = f"waits for {standing.waits_for}" if standing.begins and standing.gates else standing.waits_for
     return f"{printable(standing.name)} is {standing.phase}{f': {why}' if why else ''}"
 
 
