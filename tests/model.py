@@ -17,11 +17,13 @@ import msgspec
 from kube_node_ready import ledger, objects
 from kube_node_ready.gather import View
 from kube_node_ready.verify import budget, patches
-from kube_node_ready.verify.decide import decide
+from kube_node_ready.verify.decide import decide, not_genuine
+from kube_node_ready.verify.fingerprint import fingerprint
 from kube_node_ready.verify.model import (
     Adopt,
     Announce,
     CloseGate,
+    ConfirmWorker,
     Decision,
     DropWorker,
     Effect,
@@ -32,12 +34,13 @@ from kube_node_ready.verify.model import (
     Release,
     Removal,
     RemoveNode,
+    Snapshot,
     StartWorker,
     Worker,
     WriteRecord,
 )
 from kube_node_ready.verify.nodes import read_node
-from kube_node_ready.verify.workerpod import IMAGE_ANNOTATION, PodTemplate, name_of, read_worker, worker_pod
+from kube_node_ready.verify.workerpod import PodTemplate, name_of, read_worker, worker_pod
 
 GATE = {"key": "node-ready/unverified", "value": "true", "effect": "NoSchedule"}
 POLICY = Policy((Gate("node-ready/unverified", "NoSchedule"),))
@@ -67,6 +70,7 @@ class Cluster:
         self._slots = slots
         self._uids = (str(uuid.UUID(int=number)) for number in itertools.count(1))
         self._template = PodTemplate("kube-system", "image:1", policy.gates)
+        self._admitted: set[str] = set()
 
     # What others do.
 
@@ -117,6 +121,9 @@ class Cluster:
         return [worker for worker in found if worker]
 
     def decide(self, name: str) -> Decision:
+        return decide(self._snapshot(name), self.policy)
+
+    def _snapshot(self, name: str) -> Snapshot:
         nodes = {other: self.node(other) for other in self.nodes}
         view = View(self.policy, nodes, self._slots, lambda name: _version(self.nodes[name]))
         view.ledger = self.ledger
@@ -124,9 +131,11 @@ class Cluster:
             view.node_changed(None, node)
         for worker in self.workers():
             view.worker_changed(None, worker)
+        for known in self._admitted:
+            view.admitted(known)
         seen = view.snapshot(name, self.now)
         assert seen
-        return decide(seen, self.policy)
+        return seen
 
     def step(self, name: str, *, only: int | None = None) -> Decision:
         """One look at one node. With `only`, the controller is killed after so many effects."""
@@ -136,6 +145,8 @@ class Cluster:
                 self.apply(effect)
         except LostRace:
             pass  # the next look decides again
+        if only is not None:
+            self._admitted.clear()
         return decision
 
     def settle(self, seconds: float, *, stop: Callable[[], bool] = lambda: False) -> None:
@@ -154,6 +165,8 @@ class Cluster:
         match effect:
             case StartWorker(node, attempt):
                 self._create(node, attempt)
+            case ConfirmWorker(node, worker):
+                self._confirm(node, worker)
             case Release(node, record):
                 self._patch(node, patches.release(node, record, self.policy))
             case CloseGate(node, record, version):
@@ -167,8 +180,7 @@ class Cluster:
             case Announce():
                 self.news.setdefault(f"{effect.node.uid}.{effect.attempt}.{effect.reason}", effect)
             case DropWorker(name, uid):
-                if name in self.pods and self.pods[name]["metadata"]["uid"] == uid:
-                    del self.pods[name]
+                self._drop(name, uid)
             case RemoveNode(node, _, known):
                 self._remove(node, known)
             case _:
@@ -180,8 +192,20 @@ class Cluster:
         pod = worker_pod(node, attempt, self._template)
         pod["metadata"] |= {"uid": next(self._uids), "creationTimestamp": self.now.isoformat()}
         pod["status"] = {"phase": "Pending"}
-        assert pod["metadata"]["annotations"][IMAGE_ANNOTATION]
         self.pods[pod["metadata"]["name"]] = pod
+        self._admitted.add(fingerprint(pod["spec"]))
+
+    def _drop(self, name: str, uid: str) -> None:
+        if name in self.pods and self.pods[name]["metadata"]["uid"] == uid:
+            del self.pods[name]
+
+    def _confirm(self, node: Node, worker: Worker) -> None:
+        expected = fingerprint(worker_pod(node, worker.attempt, self._template)["spec"])
+        self._admitted.add(expected)
+        if worker.fingerprint != expected:
+            seen = self._snapshot(node.name)
+            for effect in not_genuine(seen, worker, self.policy, "not a worker of ours").effects:
+                self.apply(effect)
 
     def _find(self, node: Node) -> Json:
         if node.name not in self.nodes:

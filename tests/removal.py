@@ -154,7 +154,7 @@ class Claims:
         self._kind = create_global_resource("karpenter.sh", version, "NodeClaim", "nodeclaims")
 
     def make(self, node: str, *, by: str, finalizers: Sequence[str] = ()) -> str:
-        """A claim for the node, which one can find by its `owner`, by the claim's `status`, or by nothing."""
+        """A claim for the node, found by its `owner`, by the claim's `status` alone, or by nothing."""
         name = f"claim-of-{node}"
         made = self._client.create(self._kind(metadata=ObjectMeta(name=name, finalizers=list(finalizers)), spec=_SPEC))
         if by == "owner":
@@ -162,7 +162,7 @@ class Claims:
             assert made.metadata.uid
             owner = {"apiVersion": self._api, "kind": "NodeClaim", "name": name, "uid": made.metadata.uid}
             self._client.patch(Node, node, {"metadata": {"ownerReferences": [owner]}})
-        elif by == "status":
+        if by in ("owner", "status"):
             self.say(name, node)
         return name
 

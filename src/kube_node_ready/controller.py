@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from kube_node_ready import ledger, telling, watched
 from kube_node_ready.attention import Attention
-from kube_node_ready.effects import RemovalImpossible
+from kube_node_ready.effects import ForeignWorker, RemovalImpossible
 from kube_node_ready.gather import View
 from kube_node_ready.karpenter import LookUpFailed
 from kube_node_ready.kube.cache import Cache
@@ -25,9 +25,11 @@ from kube_node_ready.kube.lease import LeaseLost
 from kube_node_ready.kube.queue import Queue
 from kube_node_ready.log import log
 from kube_node_ready.metrics import Metrics
-from kube_node_ready.verify.decide import could_not_start, decide
+from kube_node_ready.objects import Pod
+from kube_node_ready.verify.decide import could_not_start, decide, not_genuine
 from kube_node_ready.verify.model import (
     Announce,
+    ConfirmWorker,
     Decision,
     DropWorker,
     Effect,
@@ -134,8 +136,12 @@ class Controller:
                     raise
                 self._metrics.creation_errors.labels(why.reason).inc()
                 refused = could_not_start(seen, effect.attempt, self._policy, why.message)
-                self._observe(seen, refused)
-                await self._carry_out(seen, refused, writer)
+                await self._do_instead(seen, refused, writer)
+                return
+            except ForeignWorker as error:
+                assert isinstance(effect, ConfirmWorker)
+                log("Worker pod rejected", level="warn", node=seen.node.name, pod=effect.worker.name, error=str(error))
+                await self._do_instead(seen, not_genuine(seen, effect.worker, self._policy, str(error)), writer)
                 return
             except (LookUpFailed, RemovalImpossible) as why:
                 await self._stay(effect, str(why), writer)
@@ -143,6 +149,12 @@ class Controller:
                 if acted:
                     self._metrics.done(effect)
                     telling.done(effect, decision, self._policy)
+                    if isinstance(effect, ConfirmWorker):  # now its verdict counts
+                        self._queue.add(seen.node.name)
+
+    async def _do_instead(self, seen: Snapshot, decision: Decision, writer: Applies) -> None:
+        self._observe(seen, decision)
+        await self._carry_out(seen, decision, writer)
 
     async def _stay(self, effect: Effect, why: str, writer: Applies) -> None:
         assert isinstance(effect, RemoveNode)
@@ -253,6 +265,8 @@ class Controller:
         self._view.node_changed(before, after)
         telling.noticed(before, after, self._policy)
         self._queue.add(name)
+        if after is None or (before and before.uid != after.uid):
+            self._give_slots()
 
     def _worker_changed(self, _: str, before: Worker | None, after: Worker | None) -> None:
         if name := self._view.worker_changed(before, after):
@@ -291,8 +305,11 @@ class Controller:
     def node_written(self, answer: bytes) -> None:
         self._nodes.put(answer)
 
-    def worker_written(self, answer: bytes) -> None:
-        self._pods.put(answer)
+    def worker_written(self, pod: Pod) -> None:
+        self._pods.put(pod)
+
+    def worker_admitted(self, fingerprint: str) -> None:
+        self._view.admitted(fingerprint)
 
     def worker_dropped(self, uid: str) -> None:
         self._view.dropped(uid)

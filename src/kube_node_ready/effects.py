@@ -8,15 +8,18 @@ from typing import Protocol, assert_never
 import msgspec
 
 from kube_node_ready import karpenter, ledger
+from kube_node_ready.api_paths import collection_path, object_path
 from kube_node_ready.kube.client import Kube, PatchKind
 from kube_node_ready.kube.errors import AlreadyExists, LostRace, NotFound, Refused
 from kube_node_ready.log import log
 from kube_node_ready.objects import Pod
 from kube_node_ready.verify import budget, events, patches
+from kube_node_ready.verify.fingerprint import fingerprint
 from kube_node_ready.verify.model import (
     Adopt,
     Announce,
     CloseGate,
+    ConfirmWorker,
     DropWorker,
     Effect,
     Node,
@@ -25,9 +28,10 @@ from kube_node_ready.verify.model import (
     Removal,
     RemoveNode,
     StartWorker,
+    Worker,
     WriteRecord,
 )
-from kube_node_ready.verify.workerpod import PodTemplate, name_of, read_worker, worker_pod
+from kube_node_ready.verify.workerpod import PROBE_ATTEMPT, PodTemplate, name_of, read_worker, worker_pod
 
 COMPONENT = "kube-node-ready-controller"
 _REMEMBERED = 10_000
@@ -38,7 +42,8 @@ class Stores(Protocol):
     """Where the answers to our own writes go, so that the next look already sees them."""
 
     def node_written(self, answer: bytes) -> None: ...
-    def worker_written(self, answer: bytes) -> None: ...
+    def worker_written(self, pod: Pod) -> None: ...
+    def worker_admitted(self, fingerprint: str) -> None: ...
     def worker_dropped(self, uid: str) -> None: ...
     def ledger_written(self, answer: bytes) -> None: ...
     def ledger_assumed(self) -> None: ...
@@ -46,6 +51,10 @@ class Stores(Protocol):
 
 class RemovalImpossible(Exception):  # noqa: N818  a state of affairs, not a fault
     """The node must stay for now, for a reason that is not the budget's."""
+
+
+class ForeignWorker(Exception):  # noqa: N818  it says what was found
+    """A pod passes for a worker, and does not run what the controller asks for; or whether it does cannot be known."""
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -65,7 +74,7 @@ class Writer:
         self._template = template
         self._setup = setup
         self._gate = policy.reverification.gate if policy.reverification else None
-        self._pods = f"/api/v1/namespaces/{template.namespace}/pods"
+        self._pods = collection_path("v1", "pods", namespace=template.namespace)
         self._told = _Recent()
 
     async def apply(self, effect: Effect) -> bool:
@@ -73,6 +82,8 @@ class Writer:
         match effect:
             case StartWorker(node, attempt):
                 await self._start_worker(node, attempt)
+            case ConfirmWorker(node, worker):
+                await self._confirm_worker(node, worker)
             case Release(node, record):
                 body = _encode(patches.release(node, record, self._policy))
                 self._stores.node_written(await self._kube.patch(_path(node), body, PatchKind.JSON))
@@ -81,7 +92,7 @@ class Writer:
                 self._stores.node_written(await self._kube.patch(_path(node), body, PatchKind.JSON))
             case WriteRecord(node, record, version):
                 body = _encode(patches.status(node, record, self._policy, version))
-                answer = await self._kube.patch(f"{_path(node)}/status", body, PatchKind.STRATEGIC)
+                answer = await self._kube.patch(_path(node, "status"), body, PatchKind.STRATEGIC)
                 self._stores.node_written(answer)
             case Adopt(node, record, version):
                 body = _encode(patches.adoption(node, record, version))
@@ -89,8 +100,9 @@ class Writer:
             case Announce():
                 return await self._announce(effect)
             case DropWorker(name, uid):
+                path = object_path("v1", "pods", name, namespace=self._template.namespace)
                 with suppress(NotFound, LostRace):  # it is gone, or another one has its name
-                    await self._kube.delete(f"{self._pods}/{name}", uid=uid, grace_seconds=0)
+                    await self._kube.delete(path, uid=uid, grace_seconds=0)
                 self._stores.worker_dropped(uid)
             case RemoveNode():
                 return await self._remove(effect)
@@ -100,32 +112,50 @@ class Writer:
 
     async def open_ledger(self) -> None:
         """So that there is something to write removals down in."""
-        folder, _, name = self._setup.ledger_path.rpartition("/")
+        collection, _, name = self._setup.ledger_path.rpartition("/")
         body = _encode(ledger.empty(name, self._template.namespace))
         with suppress(AlreadyExists):
-            await self._kube.create(folder, body)
+            await self._kube.create(collection, body)
 
     async def _start_worker(self, node: Node, attempt: int) -> None:
         body = _encode(worker_pod(node, attempt, self._template))
         try:
-            self._stores.worker_written(await self._kube.create(self._pods, body))
+            pod = _read_pod(await self._kube.create(self._pods, body))
         except AlreadyExists:
-            await self._find_worker(name_of(node.uid, attempt))
+            await self._find_worker(node, name_of(node.uid, attempt))
+        else:
+            self._stores.worker_admitted(fingerprint(pod.spec))
+            self._stores.worker_written(pod)
 
-    async def _find_worker(self, name: str) -> None:
-        """An earlier life of us made it, and the watch has yet to show it; or someone took the labels off it."""
+    async def _find_worker(self, node: Node, name: str) -> None:
+        """An earlier life of us made it, and the watch has yet to show it; or it is none, and only has its name."""
+        path = object_path("v1", "pods", name, namespace=self._template.namespace)
         try:
-            answer = await self._kube.get(f"{self._pods}/{name}")
+            pod = _read_pod(await self._kube.get(path))
         except NotFound as why:
             raise LostRace(409, "Vanished", f"pod {name} is to be made again") from why
-        pod = msgspec.json.decode(answer, type=Pod)
-        if _is_watched(pod):
-            self._stores.worker_written(answer)
+        if _is_worker_of(pod, node):
+            self._stores.worker_written(pod)
             return
-        log("Worker pod was edited beyond use, deleting it", level="warn", pod=name)
+        log("Unusable worker pod deleted", level="warn", node=node.name, pod=name, ranOn=pod.spec.get("nodeName"))
         with suppress(NotFound):
-            await self._kube.delete(f"{self._pods}/{name}", uid=pod.metadata.uid, grace_seconds=0)
-        raise LostRace(409, "Edited", f"pod {name} is to be made again")
+            await self._kube.delete(path, uid=pod.metadata.uid, grace_seconds=0)
+        raise LostRace(409, "Unusable", f"pod {name} is to be made again")
+
+    async def _confirm_worker(self, node: Node, worker: Worker) -> None:
+        """What would the server make of our template? A worker of an earlier life of us is just that."""
+        body = _encode(worker_pod(node, PROBE_ATTEMPT, self._template))
+        try:
+            pod = _read_pod(await self._kube.create(self._pods, body, dryRun="All"))
+        except (Refused, NotFound) as error:
+            raise ForeignWorker(f"cannot confirm that pod {worker.name} is a worker: {error.message}") from error
+        expected = fingerprint(pod.spec)
+        self._stores.worker_admitted(expected)
+        if worker.fingerprint != expected:
+            raise ForeignWorker(
+                f"pod {worker.name} does not run what the controller asks for: "
+                "it was changed or created by another client, or worker settings changed since"
+            )
 
     async def _announce(self, news: Announce) -> bool:
         event = events.event(news, self._setup.now(), COMPONENT, self._setup.identity)
@@ -221,11 +251,17 @@ class DryRun:
         return False
 
 
-def _path(node: Node) -> str:
-    return f"/api/v1/nodes/{node.name}"
+def _path(node: Node, subresource: str = "") -> str:
+    return object_path("v1", "nodes", node.name, subresource=subresource)
 
 
-def _is_watched(pod: Pod) -> bool:
+def _read_pod(answer: bytes) -> Pod:
+    return msgspec.json.decode(answer, type=Pod)
+
+
+def _is_worker_of(pod: Pod, node: Node) -> bool:
+    """Whether the watch of workers shows it, and decisions take it for a worker of this node."""
     labels = pod.metadata.labels or {}
-    ours = labels.get("app") == "kube-node-ready" and labels.get("component") == "worker"
-    return ours and read_worker(pod) is not None
+    is_watched = labels.get("app") == "kube-node-ready" and labels.get("component") == "worker"
+    worker = read_worker(pod)
+    return is_watched and worker is not None and worker.is_of(node)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from kube_node_ready import ledger
 from kube_node_ready.verify import reverify
 from kube_node_ready.verify.model import Fleet, Node, Outcome, Policy, Snapshot, Worker
@@ -14,6 +16,8 @@ _RUSH = 32
 """So many verifications at a time make a rush."""
 _RECHECKS = 32
 """So many verified nodes are checked again at a time."""
+_FINGERPRINTS = 10_000
+"""One is the rule; but admission may make something else of every pod."""
 
 
 def _unknown(_: str) -> str:
@@ -37,8 +41,9 @@ class View:
         self._unregistered = 0
         self._names: dict[str, str] = {}
         self._workers: defaultdict[str, dict[str, Worker]] = defaultdict(dict)
-        self._active: set[str] = set()
+        self._verifying: set[str] = set()
         self._rechecks: set[str] = set()
+        self._fingerprints: dict[str, None] = {}
         self._starting: set[str] = set()
         self._known: set[str] = set()
         self._dropped: set[str] = set()
@@ -48,7 +53,7 @@ class View:
         node = self._nodes.get(name)
         if node is None:
             return None
-        workers = tuple(worker for worker in self._of(node.uid) if worker.uid not in self._dropped)
+        workers = tuple(self._judged(worker) for worker in self._of(node.uid) if worker.uid not in self._dropped)
         return Snapshot(
             now,
             node,
@@ -62,18 +67,18 @@ class View:
 
     @property
     def free_slots(self) -> int:
-        return max(0, self._slots - len(self._active) - len(self._starting))
+        return max(0, self._slots - len(self._verifying) - len(self._starting))
 
     @property
     def rush(self) -> bool:
-        return len(self._active) - len(self._rechecks) > _RUSH
+        return len(self._verifying) - len(self._rechecks) > _RUSH
 
     @property
     def waits_for_others(self) -> bool:
         """Whether a worker runs, Karpenter has yet to register a node, or one may be removed, which must not go by old
         news.
         """
-        return bool(self._active or self._unregistered or (self._policy.removal and self._failing))
+        return bool(self._verifying or self._unregistered or (self._policy.removal and self._failing))
 
     def unfinished(self) -> Iterator[str]:
         """Every node that has something to prove, now or in time, or a worker that should not be there, or is not known
@@ -112,6 +117,12 @@ class View:
         if uid in self._known:
             self._dropped.add(uid)
 
+    def admitted(self, fingerprint: str) -> None:
+        """The server made a worker with this fingerprint of our template, so such workers are genuine."""
+        self._fingerprints[fingerprint] = None
+        if len(self._fingerprints) > _FINGERPRINTS:
+            del self._fingerprints[next(iter(self._fingerprints))]
+
     def node_changed(self, before: Node | None, after: Node | None) -> None:
         if before and (after is None or after.uid != before.uid):
             self._names.pop(before.uid, None)
@@ -119,6 +130,8 @@ class View:
             self._names[after.uid] = after.name
         self._count(before, -1)
         self._count(after, 1)
+        for uid in {node.uid for node in (before, after) if node}:
+            self._count_slots(uid)
 
     def worker_changed(self, before: Worker | None, after: Worker | None) -> str | None:
         """The name of the node this is about, if there is one."""
@@ -127,25 +140,32 @@ class View:
         if after:
             self._known.add(after.uid)
             self._workers[after.node_uid][after.name] = after
-            (self._active.discard if after.finished else self._active.add)(after.uid)
-            is_recheck = not after.finished and self._is_verified(after.node_uid)
-            (self._rechecks.add if is_recheck else self._rechecks.discard)(after.uid)
+            self._count_slots(after.node_uid)
         either = after or before
         return self._names.get(either.node_uid) if either else None
 
-    def _is_verified(self, uid: str) -> bool:
+    def _count_slots(self, uid: str) -> None:
+        """A node takes one slot while a worker runs on it, however many pods pass for its workers.
+
+        Workers of nodes that are gone, or are not known yet, take none.
+        """
         node = self._nodes.get(self._names.get(uid, ""))
-        return node is not None and node.labelled
+        runs = node is not None and any(not worker.finished and worker.is_of(node) for worker in self._of(uid))
+        is_recheck = node is not None and node.labelled and runs
+        (self._verifying.add if runs else self._verifying.discard)(uid)
+        (self._rechecks.add if is_recheck else self._rechecks.discard)(uid)
+
+    def _judged(self, worker: Worker) -> Worker:
+        return worker if worker.fingerprint in self._fingerprints else replace(worker, genuine=False)
 
     def _forget(self, worker: Worker) -> None:
         self._known.discard(worker.uid)
         self._dropped.discard(worker.uid)
-        self._active.discard(worker.uid)
-        self._rechecks.discard(worker.uid)
         mine = self._workers[worker.node_uid]
         mine.pop(worker.name, None)
         if not mine:
             del self._workers[worker.node_uid]
+        self._count_slots(worker.node_uid)
 
     def _of(self, uid: str) -> list[Worker]:
         return list(self._workers[uid].values()) if uid in self._workers else []

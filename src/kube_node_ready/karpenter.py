@@ -1,13 +1,20 @@
-"""The NodeClaim behind a Node: by whichever API version the server serves."""
+"""The NodeClaim behind a Node: by whichever API version the server serves.
+
+A Node's owner references and providerID are its kubelet's to choose when it registers, so neither says whose claim it
+is. The claim's status does, and only Karpenter writes that: the claim of a node is the one whose status names the node.
+"""
 
 import msgspec
 
+from kube_node_ready.api_paths import InvalidNameError, collection_path, group_path, object_path
 from kube_node_ready.kube.client import Kube
 from kube_node_ready.kube.errors import KubeError, NotFound
-from kube_node_ready.objects import ApiGroup, Metadata, NodeClaim, NodeClaims
+from kube_node_ready.objects import ApiGroup, NodeClaim, NodeClaims
 from kube_node_ready.verify.model import Node
+from kube_node_ready.verify.report import printable
 
-_GROUP = "/apis/karpenter.sh"
+_GROUP = "karpenter.sh"
+_RESOURCE = "nodeclaims"
 _KNOWN_VERSIONS = ("v1", "v1beta1")
 
 
@@ -25,20 +32,23 @@ class Claim(msgspec.Struct, frozen=True):
 async def find_claim(kube: Kube, node: Node) -> Claim | None:
     """The node's claim. None only if there is no Karpenter here, or Karpenter has no claim for the node."""
     try:
-        folder = await _folder(kube)
-        if folder is None:
+        api = await _api(kube)
+        if api is None:
             return None
-        found = await _owner(kube, folder, node) or await _by_node_name(kube, folder, node)
-    except (KubeError, msgspec.DecodeError) as why:
-        raise LookUpFailed(f"its NodeClaim cannot be looked up: {why}") from why
+        found = await _owner(kube, api, node) or await _by_node_name(kube, api, node)
+    except (KubeError, msgspec.DecodeError, InvalidNameError) as error:
+        raise LookUpFailed(f"cannot look up its NodeClaim: {error}") from error
     if found is None:
         return None
-    return Claim(f"{folder}/{found.name}", found.name, found.uid, found.deletion_timestamp is not None)
+    _check_machine(found, node)
+    metadata = found.metadata
+    path = object_path(api, _RESOURCE, metadata.name)
+    return Claim(path, metadata.name, metadata.uid, metadata.deletion_timestamp is not None)
 
 
-async def _folder(kube: Kube) -> str | None:
+async def _api(kube: Kube) -> str | None:
     try:
-        group = msgspec.json.decode(await kube.get(_GROUP), type=ApiGroup)
+        group = msgspec.json.decode(await kube.get(group_path(_GROUP)), type=ApiGroup)
     except NotFound:
         return None
     served = [version.version for version in group.versions]
@@ -47,23 +57,34 @@ async def _folder(kube: Kube) -> str | None:
         raise LookUpFailed(
             f"Karpenter's API is served as {', '.join(served) or 'nothing'}; {' and '.join(_KNOWN_VERSIONS)} are known"
         )
-    return f"{_GROUP}/{version}/nodeclaims"
+    return f"{_GROUP}/{version}"
 
 
-async def _owner(kube: Kube, folder: str, node: Node) -> Metadata | None:
+async def _owner(kube: Kube, api: str, node: Node) -> NodeClaim | None:
+    """The claim that the Node names as its owner: one small request, where all claims may be thousands."""
     if not node.claim:
         return None
     try:
-        claim = msgspec.json.decode(await kube.get(f"{folder}/{node.claim_name}"), type=NodeClaim)
+        claim = msgspec.json.decode(await kube.get(object_path(api, _RESOURCE, node.claim_name)), type=NodeClaim)
     except NotFound:
         return None
     if claim.metadata.uid != node.claim:  # a later one of the same name
         return None
-    if claim.status.node_name not in ("", node.name):
-        raise LookUpFailed(f"its owner, NodeClaim {node.claim_name}, says that its node is {claim.status.node_name}")
-    return claim.metadata
+    if claim.status.node_name != node.name:
+        names = f"node {claim.status.node_name}" if claim.status.node_name else "no node yet"
+        raise LookUpFailed(f"its owner, NodeClaim {node.claim_name}, belongs to {names}")
+    return claim
 
 
-async def _by_node_name(kube: Kube, folder: str, node: Node) -> Metadata | None:
-    claims = msgspec.json.decode(await kube.get(folder), type=NodeClaims).items
-    return next((claim.metadata for claim in claims if claim.status.node_name == node.name), None)
+async def _by_node_name(kube: Kube, api: str, node: Node) -> NodeClaim | None:
+    claims = msgspec.json.decode(await kube.get(collection_path(api, _RESOURCE)), type=NodeClaims).items
+    return next((claim for claim in claims if claim.status.node_name == node.name), None)
+
+
+def _check_machine(claim: NodeClaim, node: Node) -> None:
+    """A Node that took over the name of another one is not the machine that Karpenter would terminate."""
+    expected = claim.status.provider_id
+    if expected and node.provider_id and node.provider_id != expected:
+        raise LookUpFailed(
+            f"its NodeClaim {claim.metadata.name} has providerID {expected}, the Node has {printable(node.provider_id)}"
+        )

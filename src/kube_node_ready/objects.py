@@ -1,6 +1,7 @@
 """The parts of Kubernetes objects that we read, and nothing more: what is not named here is not even decoded."""
 
 from datetime import datetime
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
 
@@ -34,6 +35,7 @@ class Taint(Wire, frozen=True, omit_defaults=True):
 
 
 class NodeSpec(Wire, frozen=True):
+    provider_id: str = field(default="", name="providerID")
     taints: tuple[Taint, ...] = ()
 
 
@@ -79,16 +81,6 @@ class Condition(Wire, frozen=True):
     message: str = ""
 
 
-class Container(Wire, frozen=True):
-    name: str = ""
-    image: str = ""
-
-
-class PodSpec(Wire, frozen=True):
-    node_name: str = ""
-    containers: tuple[Container, ...] = ()
-
-
 class PodStatus(Wire, frozen=True):
     phase: str = ""
     reason: str = ""
@@ -100,7 +92,8 @@ class PodStatus(Wire, frozen=True):
 
 class Pod(Wire, frozen=True):
     metadata: Metadata
-    spec: PodSpec = PodSpec()
+    spec: dict[str, Any] = {}
+    """Whole: all of it decides what the pod runs."""
     status: PodStatus = PodStatus()
 
 
@@ -111,6 +104,7 @@ class ConfigMap(Wire, frozen=True):
 
 class NodeClaimStatus(Wire, frozen=True):
     node_name: str = ""
+    provider_id: str = field(default="", name="providerID")
 
 
 class NodeClaim(Wire, frozen=True):

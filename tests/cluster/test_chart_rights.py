@@ -52,7 +52,7 @@ def test_a_controller_that_verifies(plane: lab.Plane, prefix: str, tmp_path: Pat
             run.until("a worker hangs", lambda: run.workers(hanging))
             (worker,) = run.workers(hanging)
             plane.kubectl("label", "pod", f"--namespace={prefix}", worker, "component-")
-            run.until("it was looked up", lambda: operator.said("Worker pod was edited beyond use, deleting it"))
+            run.until("it was looked up", lambda: operator.said("Unusable worker pod deleted"))
             operator.stop()
         granted.fit(run.release, spare=of_nodes_and_pods(STREAMED))
 

@@ -131,7 +131,7 @@ def test_who_may_not_look_for_claims_or_delete_them_removes_nothing_and_says_why
         claim = claims.make(node, by="status")
         with fleet.operating(kubeconfig=fleet.account()) as operator:
             (told,) = fleet.until("it is told", lambda: fleet.told(node, "RemovalBlocked"))
-            assert told.startswith("its NodeClaim cannot be looked up: ")
+            assert told.startswith("cannot look up its NodeClaim: ")
             assert 'cannot list resource "nodeclaims"' in told
             assert fleet.booked() == []
             fleet.account("get", "list")
@@ -173,7 +173,7 @@ def test_a_claim_that_says_it_is_another_nodes_is_spared(fleet: Fleet) -> None:
         claims.say(claim, "another")
         with fleet.operating():
             said = fleet.until("it is told", lambda: fleet.told(node, "RemovalBlocked"))
-            assert said[0] == f"its owner, NodeClaim {claim}, says that its node is another"
+            assert said[0] == f"its owner, NodeClaim {claim}, belongs to node another"
             stays(lambda: fleet.left() == {node} and claims.names() == {claim})
 
 

@@ -12,7 +12,7 @@ from kube_node_ready.verify import patches
 from kube_node_ready.verify.decide import told
 from kube_node_ready.verify.model import Outcome, Policy, Record, State, Worker
 from kube_node_ready.verify.report import read
-from kube_node_ready.verify.workerpod import IMAGE_ANNOTATION, name_of, read_worker
+from kube_node_ready.verify.workerpod import name_of, read_worker
 
 UID = "00000000-0000-0000-0000-000000000001"
 
@@ -36,7 +36,7 @@ def a_pod(exit_code: int, message: str) -> Worker:
     phase = "Failed" if exit_code else "Succeeded"
     ended = {"exitCode": exit_code, "message": message}
     pod: dict[str, Any] = {
-        "metadata": {"name": name_of(UID, 1), "uid": "pod", "annotations": {IMAGE_ANNOTATION: "image:1"}},
+        "metadata": {"name": name_of(UID, 1), "uid": "pod", "ownerReferences": [{"kind": "Node", "uid": UID}]},
         "spec": {"nodeName": "a", "containers": [{"name": "worker", "image": "image:1"}]},
         "status": {"phase": phase, "containerStatuses": [{"name": "worker", "state": {"terminated": ended}}]},
     }

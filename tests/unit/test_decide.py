@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from kube_node_ready.objects import Taint
-from kube_node_ready.verify.decide import could_not_start, decide
+from kube_node_ready.verify.decide import could_not_start, decide, not_genuine
 from kube_node_ready.verify.model import (
     Announce,
     Cause,
+    ConfirmWorker,
     DropWorker,
     Fleet,
     Ledger,
@@ -43,8 +44,9 @@ def a_node(*, gated: bool = True, **facts: object) -> Node:
 
 
 def a_worker(attempt: int = 1, state: State = State.PASSED, **facts: object) -> Worker:
-    defaults = {"name": f"worker-{attempt}", "uid": f"pod-{attempt}", "node_uid": UID, "node_name": "a"}
-    return Worker(attempt=attempt, state=state, created=START, **(defaults | facts))  # type: ignore[arg-type]
+    defaults: dict[str, object] = {"name": f"worker-{attempt}", "uid": f"pod-{attempt}", "created": START}
+    defaults |= {"node_uid": UID, "node_name": "a"}
+    return Worker(attempt=attempt, state=state, **(defaults | facts))  # type: ignore[arg-type]
 
 
 def failed(failures: int, **facts: object) -> Record:
@@ -98,10 +100,41 @@ def test_a_passed_worker_opens_the_gate_before_anything_else_is_done() -> None:
     assert kinds(decision.effects) == [Release]
 
 
-def test_a_worker_that_ran_elsewhere_proves_nothing() -> None:
-    decision = decide(seen(a_node(), a_worker(node_name="b")), POLICY)
+@pytest.mark.parametrize("state", State)
+def test_a_worker_on_another_node_neither_proves_nor_blames(state: State) -> None:
+    decision = decide(seen(a_node(), a_worker(state=state, node_name="b")), POLICY)
+    assert decision.effects == (StartWorker(a_node(), 1), DropWorker("worker-1", "pod-1"))
+
+
+ENDED = {
+    "passed": a_worker(genuine=False),
+    "failed": a_worker(state=State.FAILED, cause=Cause.CHECKS, genuine=False),
+    "late": a_worker(state=State.RUNNING, created=START - timedelta(hours=1), genuine=False),
+}
+
+
+@pytest.mark.parametrize("worker", ENDED.values(), ids=ENDED)
+def test_no_verdict_counts_before_its_worker_is_confirmed(worker: Worker) -> None:
+    decision = decide(seen(a_node(), worker), POLICY)
+    assert decision.phase is Phase.VERIFYING
+    assert decision.effects == (ConfirmWorker(a_node(), worker),)
+
+
+def test_a_worker_that_runs_need_not_be_confirmed_yet() -> None:
+    running = a_worker(state=State.RUNNING, genuine=False)
+    assert not decide(seen(a_node(), running), POLICY).effects
+
+
+@pytest.mark.parametrize("worker", ENDED.values(), ids=ENDED)
+def test_a_worker_that_is_not_genuine_is_dropped_and_blames_nobody(worker: Worker) -> None:
+    forged = msgspec.structs.replace(worker, report=Report((CheckResult("dns", ok=False),)))
+    decision = not_genuine(seen(a_node(record=failed(1)), forged), forged, POLICY, "it runs something else")
+    announced, written, dropped = decision.effects
     assert decision.phase is Phase.FAILED
-    assert Release not in kinds(decision.effects)
+    assert isinstance(announced, Announce)
+    assert isinstance(written, WriteRecord)
+    assert (written.record.cause, written.record.blamed, written.record.checks) == (Cause.STOPPED, 0, ())
+    assert dropped == DropWorker("worker-1", "pod-1")
 
 
 def test_a_worker_whose_verdict_is_on_record_opens_nothing() -> None:

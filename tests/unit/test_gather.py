@@ -46,3 +46,78 @@ def test_verified_nodes_that_are_checked_again_make_no_rush() -> None:
     seen = view.snapshot("n0", START)
     assert seen
     assert not seen.many_rechecks
+
+
+def running(number: int, node: Node, *, ran_on: str = "") -> Worker:
+    return Worker(f"w{number}", f"w-uid-{number}", node.uid, number + 1, ran_on)
+
+
+def test_slots_are_taken_by_workers_of_nodes_that_are_there() -> None:
+    node = Node("a", "node-uid")
+    nodes = {"a": node}
+    view = View(POLICY, nodes, slots=1)
+    view.worker_changed(None, running(1, node))
+    assert view.free_slots == 1, "its node is not known yet"
+    view.node_changed(None, node)
+    assert view.free_slots == 0
+    del nodes["a"]
+    view.node_changed(node, None)
+    assert view.free_slots == 1, "its node is gone"
+
+
+def test_a_node_takes_one_slot_however_many_pods_pass_for_its_workers() -> None:
+    node = Node("a", "node-uid")
+    view = View(POLICY, {"a": node}, slots=2)
+    view.node_changed(None, node)
+    for number in range(20):
+        view.worker_changed(None, running(number, node))
+    view.worker_changed(None, running(20, Node("b", "unknown")))
+    assert view.free_slots == 1
+    for number in range(20):
+        view.worker_changed(running(number, node), None)
+    assert view.free_slots == 2
+
+
+def test_a_worker_on_another_node_takes_no_slot() -> None:
+    node = Node("a", "node-uid")
+    view = View(POLICY, {"a": node}, slots=1)
+    view.node_changed(None, node)
+    view.worker_changed(None, running(1, node, ran_on="b"))
+    assert view.free_slots == 1
+
+
+def test_a_node_of_the_same_name_does_not_inherit_the_slot_of_the_one_before() -> None:
+    before, after = Node("a", "old"), Node("a", "new")
+    nodes = {"a": before}
+    view = View(POLICY, nodes, slots=1)
+    view.node_changed(None, before)
+    view.worker_changed(None, running(1, before))
+    nodes["a"] = after
+    view.node_changed(before, after)
+    assert view.free_slots == 1
+
+
+def test_a_worker_is_genuine_once_the_server_has_made_one_like_it_of_our_template() -> None:
+    node = Node("a", "node-uid")
+    view = View(POLICY, {"a": node}, slots=1)
+    view.node_changed(None, node)
+    view.worker_changed(None, Worker("w", "w-uid", node.uid, 1, "a", fingerprint="ours"))
+
+    def genuine() -> list[bool]:
+        seen = view.snapshot("a", START)
+        assert seen
+        return [worker.genuine for worker in seen.workers]
+
+    assert genuine() == [False]
+    view.admitted("another")
+    assert genuine() == [False]
+    view.admitted("ours")
+    assert genuine() == [True]
+
+
+def test_fingerprints_are_forgotten_before_they_fill_the_memory() -> None:
+    view = View(POLICY, {}, slots=1)
+    for number in range(20_000):
+        view.admitted(str(number))
+    assert len(view._fingerprints) == 10_000
+    assert "19999" in view._fingerprints

@@ -9,7 +9,7 @@ import pytest
 from kube_node_ready import objects
 from kube_node_ready.gather import View
 from kube_node_ready.verify.model import Cause, Gate, Node, Policy, State, Worker
-from kube_node_ready.verify.workerpod import IMAGE_ANNOTATION, PodTemplate, name_of, read_worker, worker_pod
+from kube_node_ready.verify.workerpod import PodTemplate, name_of, read_worker, worker_pod
 
 UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 TEMPLATE = PodTemplate(
@@ -114,18 +114,31 @@ def test_only_exit_code_0_of_the_worker_itself_is_a_pass() -> None:
     assert seen(phase="Running", containerStatuses=ended(0)).state is State.RUNNING
 
 
-@pytest.mark.parametrize("edit", ["image", "annotation", "both gone"])
-def test_a_pod_that_was_edited_proves_nothing(edit: str) -> None:
-    pod = made() | {"status": {"phase": "Succeeded", "containerStatuses": ended(0)}}
-    if edit == "image":
-        pod["spec"]["containers"][0]["image"] = "example.com/says-yes:1"
-    else:
-        del pod["metadata"]["annotations"][IMAGE_ANNOTATION]
-    if edit == "both gone":
-        pod["spec"]["containers"] = []
-    worker = read(pod)
-    assert (worker.state, worker.cause) == (State.FAILED, Cause.STOPPED)
-    assert "edited" in worker.reason
+OTHER_UID = UID.replace("0", "9")
+FORGERIES: dict[str, dict[str, Any]] = {
+    "owned by another node": {"ownerReferences": [{"kind": "Node", "name": "b", "uid": OTHER_UID}]},
+    "owned by two nodes": {
+        "ownerReferences": [{"kind": "Node", "uid": UID}, {"kind": "Node", "name": "b", "uid": OTHER_UID}]
+    },
+    "owned by something else": {"ownerReferences": [{"kind": "ReplicaSet", "name": "a", "uid": UID}]},
+    "owned by nothing": {"ownerReferences": []},
+    "a mirror pod": {"annotations": {"kubernetes.io/config.mirror": "0123"}},
+}
+
+
+@pytest.mark.parametrize("metadata", FORGERIES.values(), ids=FORGERIES)
+def test_a_pod_with_the_name_of_a_worker_is_none_if_it_is(metadata: dict[str, Any]) -> None:
+    pod = made()
+    pod["metadata"] |= metadata
+    assert read_worker(msgspec.convert(pod, objects.Pod)) is None
+
+
+@pytest.mark.parametrize(("ran_on", "counts"), [("a", True), ("", True), ("b", False)])
+def test_a_worker_is_about_the_node_that_it_runs_on(ran_on: str, counts: bool) -> None:  # noqa: FBT001  a table
+    pod = made()
+    pod["spec"]["nodeName"] = ran_on
+    assert read(pod).is_of(Node("a", UID)) is counts
+    assert not read(pod).is_of(Node("a", OTHER_UID))
 
 
 @pytest.mark.parametrize(

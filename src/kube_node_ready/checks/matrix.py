@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
+from kube_node_ready.api_paths import collection_path
 from kube_node_ready.checks import access, wire
 from kube_node_ready.checks.access import Access
 from kube_node_ready.checks.model import CheckFailedError, Deadline, Here, NotJudgedError, Proof, SkippedError
@@ -86,7 +87,7 @@ def _ready(api: Access, wanted: Wanted, deadline: Deadline) -> dict[str, Peer]:
     """By node, one for each."""
     namespace = wanted.here.namespace
     selectors = f"fieldSelector=status.phase%3DRunning&labelSelector={quote(wanted.selector)}"
-    path = f"{api.path}/api/v1/namespaces/{namespace}/pods?{selectors}"
+    path = f"{api.path}{collection_path('v1', 'pods', namespace=namespace)}?{selectors}"
     try:
         with api.converse(deadline) as conversation:
             answer = conversation.get(f"{path}&limit={_LISTED_FOR_EACH * wanted.sample}", deadline)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from kube_node_ready.api_paths import collection_path, object_path
 from kube_node_ready.checks import access
 from kube_node_ready.checks.access import Access
 from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError, Proof
@@ -37,14 +38,14 @@ def endpoints_of(api: Access, service: str) -> Lookup:
 def _look(conversation: Conversation, prefix: str, service: str, deadline: Deadline) -> Endpoints:
     """Version 0 means that the API server may answer from memory, and need not ask etcd for every new node."""
     namespace, _, name = service.partition("/")
-    path = f"{prefix}/api/v1/namespaces/{namespace}/services/{name}?resourceVersion=0"
-    answer = conversation.get(path, deadline)
+    path = object_path("v1", "services", name, namespace=namespace)
+    answer = conversation.get(f"{prefix}{path}?resourceVersion=0", deadline)
     if answer.status == access.NOT_FOUND:
         raise CheckFailedError(f"the Service {service} does not exist")
     access.json_of(answer, f"get services in namespace {namespace}")
-    path = f"{prefix}/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    path = collection_path("discovery.k8s.io/v1", "endpointslices", namespace=namespace)
     query = f"labelSelector=kubernetes.io%2Fservice-name%3D{name}&resourceVersion=0"
-    answer = conversation.get(f"{path}?{query}", deadline)
+    answer = conversation.get(f"{prefix}{path}?{query}", deadline)
     found = access.json_of(answer, f"list endpointslices in namespace {namespace}")
     try:
         return tuple(dict.fromkeys(_ready(found)))

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from kube_node_ready import objects
+from kube_node_ready.api_paths import object_path
 from kube_node_ready.console import live as following
 from kube_node_ready.console import mistakes, output, picture, reading, words
 from kube_node_ready.console.installed import Installed, Mode
@@ -135,7 +136,7 @@ async def _ask(kube: Kube, standing: Standing, installed: Installed) -> Asked | 
 
 async def _write(kube: Kube, known: Known, installed: Installed) -> Known | None:
     """As it was written; None if others were quicker every time."""
-    path = f"/api/v1/nodes/{known.node.name}"
+    path = object_path("v1", "nodes", known.node.name)
     kind = picture.nodes(installed)
     for _ in range(_MOST_RACES):
         body = msgspec.json.encode(patch_of(known, installed.policy, datetime.now(UTC)))

@@ -2,11 +2,11 @@
 
 import argparse
 import asyncio
-from urllib.parse import quote
 
 import msgspec
 
 from kube_node_ready import ledger, watched
+from kube_node_ready.api_paths import object_path
 from kube_node_ready.console import output, reading
 from kube_node_ready.console.installed import Installed, Mode
 from kube_node_ready.console.mistakes import Mistake
@@ -78,7 +78,7 @@ async def _begin(kube: Kube, path: str, namespace: str) -> None:
 async def _one(kube: Kube, name: str, *, paused: bool) -> int:
     try:
         with asking("patch", "nodes"):
-            await kube.patch(f"/api/v1/nodes/{quote(name, safe='')}", body(paused=paused), PatchKind.MERGE)
+            await kube.patch(object_path("v1", "nodes", name), body(paused=paused), PatchKind.MERGE)
     except NotFound:
         output.say(f"{name}: there is no such node")
         return ATTENTION

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kube_node_ready import config, settings
+from kube_node_ready.api_paths import object_path
 from kube_node_ready.checks.settings import SettingsError
 from kube_node_ready.config import Config, ConfigError
 from kube_node_ready.daemonset import settings as daemonset
@@ -88,7 +89,7 @@ def defaults(namespace: str) -> Installed:
 
 def _controller(loaded: Config) -> Installed:
     election = loaded.leader_election
-    lease = f"/apis/coordination.k8s.io/v1/namespaces/{election.namespace}/leases/{election.id}"
+    lease = object_path("coordination.k8s.io/v1", "leases", election.id, namespace=election.namespace)
     return Installed(
         settings.policy(loaded),
         loaded.worker.namespace,

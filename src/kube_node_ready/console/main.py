@@ -60,6 +60,7 @@ def _run(prog: str, words: Sequence[str]) -> int:
 
 
 def _ask_cluster(prog: str, options: argparse.Namespace) -> int:
+    from kube_node_ready.api_paths import InvalidNameError  # noqa: PLC0415
     from kube_node_ready.console import again, explain, halt, status  # noqa: PLC0415
     from kube_node_ready.console.mistakes import Mistake  # noqa: PLC0415
     from kube_node_ready.console.rights import NoAccess, told  # noqa: PLC0415
@@ -74,8 +75,8 @@ def _ask_cluster(prog: str, options: argparse.Namespace) -> int:
     }
     try:
         return verbs[options.verb](options)
-    except Mistake as why:
-        return _ended(prog, str(why), MISTAKE)
+    except (Mistake, InvalidNameError) as error:
+        return _ended(prog, str(error), MISTAKE)
     except NoAccess as why:
         return _ended(prog, str(why), NO_ACCESS)
     except KubeError as why:

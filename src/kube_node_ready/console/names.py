@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from kube_node_ready import objects
+from kube_node_ready.api_paths import collection_path
 from kube_node_ready.console import reading
 from kube_node_ready.console.picture import natural
 from kube_node_ready.console.reading import Place
@@ -22,7 +23,7 @@ def of_nodes(kubeconfig: Path | None, context: str | None) -> list[str]:
 
 
 async def _names(place: Place) -> list[str]:
-    kind = Kind("/api/v1/nodes", objects.Node, _name, _name)
+    kind = Kind(collection_path("v1", "nodes"), objects.Node, _name, _name)
     async with reading.cluster(place) as kube:
         return sorted(await reading.listed(kube, kind), key=natural)
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from kube_node_ready import objects
+from kube_node_ready.api_paths import collection_path
 from kube_node_ready.console import words
 from kube_node_ready.console.installed import Installed, Mode
 from kube_node_ready.gather import View
@@ -169,7 +170,7 @@ def nodes(installed: Installed) -> Kind[objects.Node, Known]:
             installed.selector.items() <= labels.items(),
         )
 
-    return Kind("/api/v1/nodes", objects.Node, keep, lambda wire: wire.metadata.name)
+    return Kind(collection_path("v1", "nodes"), objects.Node, keep, lambda wire: wire.metadata.name)
 
 
 class Picture:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from kube_node_ready import __version__, ledger, objects, watched
+from kube_node_ready.api_paths import collection_path
 from kube_node_ready.console import installed, picture
 from kube_node_ready.console.installed import Installed
 from kube_node_ready.console.picture import Picture
@@ -64,7 +65,7 @@ def _access(place: Place) -> Access:
 
 
 async def what_is_installed(kube: Kube, namespace: str, notes: Notes) -> Installed:
-    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    path = collection_path("v1", "configmaps", namespace=namespace)
     kind = Kind(path, objects.ConfigMap, _same, _name, {"labelSelector": installed.SELECTOR})
     try:
         found, note = installed.read(await listed(kube, kind, namespace), namespace)

@@ -22,6 +22,7 @@ from kube_node_ready.verify.model import (
     Announce,
     Cause,
     CloseGate,
+    ConfirmWorker,
     Decision,
     DropWorker,
     Node,
@@ -170,7 +171,7 @@ def _own_effect(effect: ControllersEffect) -> Effect | None:
             return effect
         case Adopt():
             return None  # whatever is unlabelled here is to be verified, note or no note
-        case RemoveNode() | CloseGate():
+        case RemoveNode() | CloseGate() | ConfirmWorker():
             raise AssertionError(f"{effect} is the controller's alone")
         case _:
             assert_never(effect)

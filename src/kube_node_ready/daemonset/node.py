@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 
 from kube_node_ready import objects
+from kube_node_ready.api_paths import object_path
 from kube_node_ready.daemonset.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Api
 from kube_node_ready.daemonset.model import Rules, Seen
 from kube_node_ready.kube.errors import AlreadyExists, NotFound, Refused, Unreachable
@@ -39,7 +40,8 @@ class OwnNode:
     def __init__(self, api: Api, name: str, rules: Rules, instance: str, now: Callable[[], datetime]) -> None:
         self.name = name
         self._api = api
-        self._path = f"/api/v1/nodes/{name}"
+        self._path = object_path("v1", "nodes", name)
+        self._status_path = object_path("v1", "nodes", name, subresource="status")
         self._rules = rules
         self._instance = instance
         self._now = now
@@ -95,7 +97,7 @@ class OwnNode:
 
     def _write_status(self, effect: WriteRecord, policy: Policy) -> None:
         body = _encode(patches.status(effect.node, effect.record, policy, effect.version))
-        self._api.patch(f"{self._path}/status", body, STRATEGIC_PATCH)
+        self._api.patch(self._status_path, body, STRATEGIC_PATCH)
 
     def _announce(self, news: Announce) -> None:
         try:

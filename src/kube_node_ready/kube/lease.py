@@ -21,8 +21,10 @@ from typing import Any, NoReturn, Protocol
 import msgspec
 from msgspec import Struct
 
+from kube_node_ready.api_paths import collection_path, object_path
 from kube_node_ready.kube.errors import AlreadyExists, KubeError, LostRace, NotFound
 
+_API = "coordination.k8s.io/v1"
 _RELEASE_SECONDS = 5.0
 _LONGEST_TERM = 3600
 _JITTER = 1.2
@@ -67,11 +69,11 @@ class Terms(Struct, frozen=True):
 
     @property
     def collection(self) -> str:
-        return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+        return collection_path(_API, "leases", namespace=self.namespace)
 
     @property
     def path(self) -> str:
-        return f"{self.collection}/{self.name}"
+        return object_path(_API, "leases", self.name, namespace=self.namespace)
 
 
 class _Record(Struct, frozen=True):

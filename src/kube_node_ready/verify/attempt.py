@@ -4,7 +4,17 @@ from datetime import timedelta
 
 from msgspec import Struct
 
-from kube_node_ready.verify.model import Cause, DropWorker, Policy, Snapshot, State, Worker
+from kube_node_ready.verify.model import (
+    Cause,
+    ConfirmWorker,
+    Decision,
+    DropWorker,
+    Phase,
+    Policy,
+    Snapshot,
+    State,
+    Worker,
+)
 
 NONE = timedelta()
 _AGES = timedelta(days=36500)
@@ -17,17 +27,17 @@ class Verdict(Struct, frozen=True):
 
 
 def undecided(seen: Snapshot) -> Worker | None:
-    """The worker of the current attempt: the one after the last on record."""
+    """The worker of the current attempt: the one after the last on record. One on another node is none."""
     current = seen.node.record.attempt + 1
-    return next((worker for worker in seen.workers if worker.attempt == current), None)
+    return next((worker for worker in seen.workers if worker.attempt == current and worker.is_of(seen.node)), None)
 
 
 def verdict(seen: Snapshot, worker: Worker, policy: Policy) -> Verdict | None:
     """None while it can still end well."""
-    if worker.state is State.PASSED and worker.node_name == seen.node.name:
+    if worker.state is State.PASSED and worker.node_name:
         return Verdict(passed=True)
     if worker.state is State.PASSED:
-        return Verdict(passed=False, cause=Cause.STOPPED, reason=f"the worker ran on {worker.node_name or 'no node'}")
+        return Verdict(passed=False, cause=Cause.STOPPED, reason="the worker ran on no node")
     if worker.state is State.FAILED:
         return Verdict(passed=False, cause=worker.cause, reason=worker.reason)
     if time_left(seen, worker, policy) > NONE:
@@ -35,6 +45,12 @@ def verdict(seen: Snapshot, worker: Worker, policy: Policy) -> Verdict | None:
     waiting = f": {worker.reason}" if worker.reason else ""
     late = f"no verdict within {policy.deadline.total_seconds():g} s{waiting}"
     return Verdict(passed=False, cause=Cause.LATE if worker.node_name else Cause.NOT_STARTED, reason=late)
+
+
+def to_confirm(seen: Snapshot, worker: Worker, phase: Phase) -> Decision:
+    """A verdict of a pod that this controller is not known to have created: by an earlier life of it, or by others."""
+    reason = f"the worker of attempt {worker.attempt} ended; the controller compares it with its template"
+    return Decision(phase, reason, (ConfirmWorker(seen.node, worker),))
 
 
 def time_left(seen: Snapshot, worker: Worker, policy: Policy) -> timedelta:

@@ -151,6 +151,8 @@ def _judge(seen: Snapshot, worker: Worker, policy: Policy) -> Decision:
     if verdict is None:
         left = attempts.time_left(seen, worker, policy)
         return Decision(Phase.VERIFYING, attempts.progress(worker), _superfluous(seen), left)
+    if not worker.genuine:
+        return attempts.to_confirm(seen, worker, Phase.VERIFYING)
     if verdict.passed:
         return _pass(seen, worker)
     return _fail(seen, worker, policy, verdict)
@@ -194,6 +196,16 @@ def could_not_start(seen: Snapshot, attempt: int, policy: Policy, reason: str) -
         return reverify.not_judged(seen, attempt, refusal, policy)
     record = _failure(seen, attempt, policy, attempts.Verdict(passed=False, cause=Cause.REFUSED, reason=refusal))
     return Decision(Phase.FAILED, record.reason, _record_failure(seen, record, policy))
+
+
+def not_genuine(seen: Snapshot, worker: Worker, policy: Policy, reason: str) -> Decision:
+    """What follows when a worker turns out not to run what the controller asks for: no verdict, and a new attempt."""
+    if not policy.guards(seen.node):
+        return reverify.not_judged(seen, worker.attempt, reason, policy)
+    verdict = attempts.Verdict(passed=False, cause=Cause.STOPPED, reason=reason)
+    record = _failure(seen, worker.attempt, policy, verdict)
+    effects = (*_record_failure(seen, record, policy), DropWorker(worker.name, worker.uid))
+    return Decision(Phase.FAILED, reason, effects)
 
 
 def _record_failure(seen: Snapshot, record: Record, policy: Policy) -> tuple[Effect, ...]:

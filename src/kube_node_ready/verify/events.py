@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Any
 
+from kube_node_ready.api_paths import collection_path
 from kube_node_ready.verify.model import Announce
 
-PATH = "/api/v1/namespaces/default/events"
+PATH = collection_path("v1", "events", namespace="default")
 _LONGEST = 1024
 
 

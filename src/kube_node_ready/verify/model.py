@@ -88,6 +88,7 @@ class Node(Struct, frozen=True):
     claim: str = ""
     """The uid of the NodeClaim that owns it, and below its name."""
     claim_name: str = ""
+    provider_id: str = ""
     boot: str = ""
     removal_paused: bool = False
     has_labels: bool = True
@@ -118,10 +119,18 @@ class Worker(Struct, frozen=True):
     report: Report | None = None
     finished: bool = False
     """No container of it runs, or will."""
+    fingerprint: str = ""
+    """What it runs."""
+    genuine: bool = True
+    """Whether it is known to run what the controller asks for. If not, its verdict does not count."""
 
     @property
     def ended(self) -> bool:
         return self.state in (State.PASSED, State.FAILED)
+
+    def is_of(self, node: Node) -> bool:
+        """Whether this is about that node: its kubelet alone writes the status of pods that are bound to it."""
+        return self.node_uid == node.uid and self.node_name in ("", node.name)
 
 
 class Removal(Struct, frozen=True):
@@ -240,6 +249,13 @@ class StartWorker(Struct, frozen=True):
     attempt: int
 
 
+class ConfirmWorker(Struct, frozen=True):
+    """Find out whether a worker that is not known to be genuine runs what the controller would ask for now."""
+
+    node: Node
+    worker: Worker
+
+
 class Release(Struct, frozen=True):
     """Open the gate: taints off, label and proof on, in one guarded patch."""
 
@@ -297,7 +313,7 @@ class RemoveNode(Struct, frozen=True):
     ledger: Ledger
 
 
-Effect = StartWorker | Release | CloseGate | WriteRecord | Adopt | Announce | DropWorker | RemoveNode
+Effect = StartWorker | ConfirmWorker | Release | CloseGate | WriteRecord | Adopt | Announce | DropWorker | RemoveNode
 
 
 class Decision(Struct, frozen=True):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec import UNSET
 
 from kube_node_ready import objects
+from kube_node_ready.api_paths import is_dns_subdomain
 from kube_node_ready.verify import patches
 from kube_node_ready.verify.model import Node, Policy
 
@@ -37,6 +38,7 @@ def read_node(wire: objects.Node, policy: Policy) -> Node:
         pool=next((labels[name] for name in _POOL_LABELS if name in labels), ""),
         claim=claim.uid if claim else "",
         claim_name=claim.name if claim else "",
+        provider_id=wire.spec.provider_id,
         boot=wire.status.node_info.boot_id,
         removal_paused=is_paused(annotations),
         has_labels=metadata.labels is not UNSET,
@@ -50,7 +52,9 @@ def is_paused(annotations: Mapping[str, str]) -> bool:
 
 
 def _is_claim(owner: objects.OwnerReference) -> bool:
-    return owner.kind == "NodeClaim" and owner.api_version.startswith("karpenter.sh/")
+    """A kubelet registers its Node with whatever owners it likes, and the server does not check their names."""
+    is_claim = owner.kind == "NodeClaim" and owner.api_version.startswith("karpenter.sh/")
+    return is_claim and is_dns_subdomain(owner.name) and owner.uid != ""
 
 
 def _registered(wire: objects.Node, labels: Mapping[str, str]) -> bool:

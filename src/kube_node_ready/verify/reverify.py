@@ -59,7 +59,7 @@ def is_doubtful(node: Node) -> bool:
 
 
 def not_judged(seen: Snapshot, number: int, reason: str, policy: Policy) -> Decision:
-    """The worker pod was refused, which says nothing about the node."""
+    """The worker pod was rejected, or is not one of ours, which says nothing about the node."""
     record = _noted(seen, number, Verdict(passed=False, cause=Cause.REFUSED, reason=reason))
     return Decision(Phase.VERIFIED, reason, (WriteRecord(seen.node, record, seen.version),), recheck=policy.resync)
 
@@ -72,6 +72,8 @@ def _judge(seen: Snapshot, worker: Worker, policy: Policy, rule: Reverification)
         if not worker.node_name:
             left = min(left, _TO_BE_SCHEDULED)
         return Decision(Phase.REVERIFYING, attempt.progress(worker), dropped, left)
+    if not worker.genuine:
+        return attempt.to_confirm(seen, worker, Phase.REVERIFYING)
     record = _noted(seen, worker.attempt, verdict, worker)
     if verdict.passed:
         done = (WriteRecord(seen.node, record, seen.version), DropWorker(worker.name, worker.uid))

@@ -1,7 +1,9 @@
 """The worker pod: made for a node and an attempt, and read back as a verdict.
 
-Its name carries both, and a name cannot be edited; so whatever else someone changes on the pod, we know whose it is. A
-node's own name may have 253 characters, so it is in an annotation and not in the pod's name.
+Its name carries both, and a name cannot be edited. But any name can be forged, so a pod is read as a worker only if its
+owner is the node that its name means, and it is no mirror pod; and its verdict counts only on that node
+(`Worker.is_of`) and with the fingerprint of a worker of ours (`Worker.genuine`). A node's own name may have 253
+characters, so it is in an annotation and not in the pod's name.
 """
 
 import hashlib
@@ -13,16 +15,17 @@ import msgspec
 from msgspec import Struct
 
 from kube_node_ready.objects import ContainerStatus, Pod, Terminated
+from kube_node_ready.verify.fingerprint import fingerprint
 from kube_node_ready.verify.model import Cause, Gate, Node, State, Worker
 from kube_node_ready.verify.report import printable, read
 
 CONTAINER = "worker"
 SELECTOR = "app=kube-node-ready,component=worker"
-IMAGE_ANNOTATION = "node-ready/worker-image"
 SETTINGS_VARIABLE = "KUBE_NODE_READY_WORKER_CONFIG"
 
 _NAME = re.compile(r"node-ready-worker-(?P<uid>[0-9a-f-]{36})-(?P<attempt>[1-9][0-9]{0,7})")
 _LONGEST_LABEL = 63
+_MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 _CONFIG_FOLDER = "/etc/kube-node-ready"
 _HOPELESS = frozenset(
     {
@@ -65,6 +68,10 @@ class PodTemplate(Struct, frozen=True):
     settings: Mapping[str, Any] = {}
 
 
+PROBE_ATTEMPT = 99_999_999
+"""Of a pod that is created in a dry run only. A record never counts that far."""
+
+
 def name_of(node_uid: str, attempt: int) -> str:
     return f"node-ready-worker-{node_uid}-{attempt}"
 
@@ -80,7 +87,6 @@ def worker_pod(node: Node, attempt: int, template: PodTemplate) -> dict[str, Any
             "annotations": {
                 **template.annotations,
                 "kube-node-ready/target-node": node.name,
-                IMAGE_ANNOTATION: template.image,
             },
             "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}],
         },
@@ -109,9 +115,9 @@ def worker_pod(node: Node, attempt: int, template: PodTemplate) -> dict[str, Any
 
 
 def read_worker(pod: Pod) -> Worker | None:
-    """The worker as decisions see it; None if this pod is not one of ours."""
+    """The worker as decisions see it; None if this pod cannot be one of ours."""
     named = _NAME.fullmatch(pod.metadata.name)
-    if not named:
+    if not named or not _is_made_for(pod, named["uid"]):
         return None
     state, cause, reason, message = _judge(pod)
     return Worker(
@@ -119,7 +125,7 @@ def read_worker(pod: Pod) -> Worker | None:
         uid=pod.metadata.uid,
         node_uid=named["uid"],
         attempt=int(named["attempt"]),
-        node_name=pod.spec.node_name,
+        node_name=str(pod.spec.get("nodeName", "")),
         created=pod.metadata.creation_timestamp,
         deleting=pod.metadata.deletion_timestamp is not None,
         state=state,
@@ -127,7 +133,14 @@ def read_worker(pod: Pod) -> Worker | None:
         reason=printable(reason, 500),
         report=read(message) if message else None,
         finished=pod.status.phase in ("Succeeded", "Failed"),
+        fingerprint=fingerprint(pod.spec),
     )
+
+
+def _is_made_for(pod: Pod, node_uid: str) -> bool:
+    """A kubelet can create mirror pods, of any name and in any namespace; their only owner is its own Node."""
+    owners = [(owner.kind, owner.uid) for owner in pod.metadata.owner_references]
+    return owners == [("Node", node_uid)] and _MIRROR_ANNOTATION not in (pod.metadata.annotations or {})
 
 
 def _labels(node: Node, attempt: int) -> dict[str, str]:
@@ -194,7 +207,7 @@ def _judge(pod: Pod) -> tuple[State, Cause, str, str]:
     ended = _terminated(pod)
     message = ended.message if ended else ""
     if pod.status.phase == "Succeeded":
-        return (*_judge_success(pod, ended), message)
+        return (*_judge_success(ended), message)
     if pod.status.phase == "Failed":
         return (State.FAILED, *_why_failed(pod, ended), message)
     if stuck := next(_hopeless(pod), None):
@@ -204,11 +217,7 @@ def _judge(pod: Pod) -> tuple[State, Cause, str, str]:
     return State.PENDING, Cause.NONE, _waiting_for(pod), ""
 
 
-def _judge_success(pod: Pod, ended: Terminated | None) -> tuple[State, Cause, str]:
-    images = [container.image for container in pod.spec.containers if container.name == CONTAINER]
-    annotations = pod.metadata.annotations or {}
-    if images != [annotations.get(IMAGE_ANNOTATION)]:
-        return State.FAILED, Cause.STOPPED, "the worker pod was edited: its image is not the one it was made with"
+def _judge_success(ended: Terminated | None) -> tuple[State, Cause, str]:
     if ended is None or ended.exit_code != 0:
         return State.FAILED, Cause.STOPPED, "the pod succeeded, but its worker container did not"
     return State.PASSED, Cause.NONE, ""

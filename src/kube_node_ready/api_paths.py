@@ -1,0 +1,50 @@
+"""Paths of the Kubernetes API: the one place where a name becomes part of a request.
+
+Names come from Nodes, pods, owner references, flags and files, and others can write all of these. So a name that is not
+a DNS subdomain is rejected here, whatever the caller checked before: it cannot become a second path segment, a query or
+a second request. All names of the kinds that this program asks for are DNS subdomains, and need no quoting.
+"""
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+_LONGEST_NAME = 253
+_SHOWN = 60
+
+
+class InvalidNameError(ValueError):
+    """A name that cannot be that of a Kubernetes object, and so must not get into a request."""
+
+
+def is_dns_subdomain(name: str) -> bool:
+    """Whether this is a name as Kubernetes requires it of nodes, pods, namespaces, leases and NodeClaims."""
+    return len(name) <= _LONGEST_NAME and all(_is_label(label) for label in name.split("."))
+
+
+def collection_path(api: str, resource: str, *, namespace: str | None = None) -> str:
+    """Where the objects of one kind are listed and created: `collection_path("v1", "nodes")`."""
+    within = f"namespaces/{_checked(namespace, 'namespace')}/" if namespace is not None else ""
+    return f"{_root(api)}/{within}{resource}"
+
+
+def object_path(api: str, resource: str, name: str, *, namespace: str | None = None, subresource: str = "") -> str:
+    """One object, or a part of it. An empty name is rejected: the path would mean the whole collection."""
+    path = f"{collection_path(api, resource, namespace=namespace)}/{_checked(name, f'name in {resource}')}"
+    return f"{path}/{subresource}" if subresource else path
+
+
+def group_path(group: str) -> str:
+    """Where the server lists the versions of an API group."""
+    return f"/apis/{group}"
+
+
+def _root(api: str) -> str:
+    return f"/apis/{api}" if "/" in api else f"/api/{api}"
+
+
+def _checked(name: str, what: str) -> str:
+    if not is_dns_subdomain(name):
+        raise InvalidNameError(f"{what}: {name[:_SHOWN]!r} is invalid; expected a DNS subdomain such as node-1.example")
+    return name
+
+
+def _is_label(label: str) -> bool:
+    return bool(label) and _LETTERS.issuperset(label) and label[0] != "-" and label[-1] != "-"

@@ -1,0 +1,59 @@
+"""What a worker pod would run, as one short text: pods with equal fingerprints produce equally good verdicts.
+
+A verdict counts only if the pod is what the controller asks for. Admission changes pods (defaults, token volumes,
+registry mirrors, sidecars), so the spec is not compared with our template but with what the API server makes of it: the
+answer to the creation, or to a dry run of one. See docs/decisions/0008-genuine-workers.md.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+Spec = Mapping[str, Any]
+
+_SCHEDULING = frozenset(
+    {
+        "activeDeadlineSeconds",
+        "affinity",
+        "nodeName",
+        "nodeSelector",
+        "preemptionPolicy",
+        "priority",
+        "priorityClassName",
+        "resources",
+        "schedulerName",
+        "schedulingGates",
+        "terminationGracePeriodSeconds",
+        "tolerations",
+        "topologySpreadConstraints",
+    }
+)
+"""Where and when a pod runs, which differs from worker to worker, and can change after its creation."""
+
+_CONTAINERS = ("containers", "initContainers")
+_TOKEN_VOLUME = "kube-api-access-"  # noqa: S105  its name, to which the server appends five random letters
+_RANDOM_LETTERS = 5
+
+
+def fingerprint(spec: Spec) -> str:
+    """Covers every field that can decide what runs in the pod, those of future Kubernetes versions included."""
+    kept = {key: value for key, value in spec.items() if key not in _SCHEDULING}
+    for key in _CONTAINERS:
+        kept[key] = [_container(container) for container in spec.get(key) or ()]
+    kept["volumes"] = [_renamed(volume) for volume in spec.get("volumes") or ()]
+    return hashlib.blake2b(msgspec.json.encode(kept, order="deterministic"), digest_size=16).hexdigest()
+
+
+def _container(container: Spec) -> dict[str, Any]:
+    mounts = [_renamed(mount) for mount in container.get("volumeMounts") or ()]
+    # Resources can be changed while a pod runs, and decide how fast it does.
+    return {key: value for key, value in container.items() if key != "resources"} | {"volumeMounts": mounts}
+
+
+def _renamed(volume: Spec) -> Spec:
+    """The volume of the ServiceAccount's token, or a mount of it, under one name for all pods."""
+    name = str(volume.get("name", ""))
+    is_token = name.startswith(_TOKEN_VOLUME) and len(name) == len(_TOKEN_VOLUME) + _RANDOM_LETTERS
+    return {**volume, "name": f"{_TOKEN_VOLUME}*"} if is_token else volume
