@@ -31,7 +31,7 @@ from kube_node_ready.verify.model import (
     Worker,
     WriteRecord,
 )
-from kube_node_ready.verify.workerpod import PROBE_ATTEMPT, PodTemplate, name_of, read_worker, worker_pod
+from kube_node_ready.verify.workerpod import PodTemplate, name_of, probe_pod, read_worker, worker_pod
 
 COMPONENT = "kube-node-ready-controller"
 _REMEMBERED = 10_000
@@ -144,7 +144,7 @@ class Writer:
 
     async def _confirm_worker(self, node: Node, worker: Worker) -> None:
         """What would the server make of our template? A worker of an earlier life of us is just that."""
-        body = _encode(worker_pod(node, PROBE_ATTEMPT, self._template))
+        body = _encode(probe_pod(node, self._template))
         try:
             pod = _read_pod(await self._kube.create(self._pods, body, dryRun="All"))
         except (Refused, NotFound) as error:

@@ -36,14 +36,13 @@ async def find_claim(kube: Kube, node: Node) -> Claim | None:
         if api is None:
             return None
         found = await _owner(kube, api, node) or await _by_node_name(kube, api, node)
+        if found is None:
+            return None
+        _check_machine(found, node)
+        name, uid = found.metadata.name, found.metadata.uid
+        return Claim(object_path(api, _RESOURCE, name), name, uid, found.metadata.deletion_timestamp is not None)
     except (KubeError, msgspec.DecodeError, InvalidNameError) as error:
         raise LookUpFailed(f"cannot look up its NodeClaim: {error}") from error
-    if found is None:
-        return None
-    _check_machine(found, node)
-    metadata = found.metadata
-    path = object_path(api, _RESOURCE, metadata.name)
-    return Claim(path, metadata.name, metadata.uid, metadata.deletion_timestamp is not None)
 
 
 async def _api(kube: Kube) -> str | None:

@@ -23,7 +23,8 @@ CONTAINER = "worker"
 SELECTOR = "app=kube-node-ready,component=worker"
 SETTINGS_VARIABLE = "KUBE_NODE_READY_WORKER_CONFIG"
 
-_NAME = re.compile(r"node-ready-worker-(?P<uid>[0-9a-f-]{36})-(?P<attempt>[1-9][0-9]{0,7})")
+_PREFIX = "node-ready-worker-"
+_NAME = re.compile(_PREFIX + r"(?P<uid>[0-9a-f-]{36})-(?P<attempt>[1-9][0-9]{0,7})")
 _LONGEST_LABEL = 63
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 _CONFIG_FOLDER = "/etc/kube-node-ready"
@@ -68,12 +69,8 @@ class PodTemplate(Struct, frozen=True):
     settings: Mapping[str, Any] = {}
 
 
-PROBE_ATTEMPT = 99_999_999
-"""Of a pod that is created in a dry run only. A record never counts that far."""
-
-
 def name_of(node_uid: str, attempt: int) -> str:
-    return f"node-ready-worker-{node_uid}-{attempt}"
+    return f"{_PREFIX}{node_uid}-{attempt}"
 
 
 def worker_pod(node: Node, attempt: int, template: PodTemplate) -> dict[str, Any]:
@@ -112,6 +109,14 @@ def worker_pod(node: Node, attempt: int, template: PodTemplate) -> dict[str, Any
             "volumes": [*template.volumes, *_config_volume(template)],
         },
     }
+
+
+def probe_pod(node: Node, template: PodTemplate) -> dict[str, Any]:
+    """A worker for a dry run of its creation. Its name is the server's to choose, so nobody can occupy it."""
+    pod = worker_pod(node, 1, template)
+    del pod["metadata"]["name"]
+    pod["metadata"]["generateName"] = f"{_PREFIX}probe-"
+    return pod
 
 
 def read_worker(pod: Pod) -> Worker | None:

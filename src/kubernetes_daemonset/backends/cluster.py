@@ -88,7 +88,7 @@ def path(ref: Ref) -> str:
 
 def collection(kind: str, namespace: str = "") -> str:
     api, plural, namespaced = KINDS[kind]
-    return f"/{api}/namespaces/{namespace}/{plural}" if namespaced and namespace else f"/{api}/{plural}"
+    return f"/{api}/namespaces/{quote(namespace, safe='')}/{plural}" if namespaced and namespace else f"/{api}/{plural}"
 
 
 class Cluster:
