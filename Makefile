@@ -53,9 +53,9 @@ property: $(INSTALLED) ## tests of what must hold for every input
 	$(PYTEST) --numprocesses=logical tests/property
 
 # These tests wait more than they work, so several clusters do it at a time.
-cluster: setup ## tests against a real control plane with simulated nodes
+cluster: setup ## tests and attacks against a real control plane with simulated nodes
 	@$(PYTHON) -m lab build --terraform
-	$(ON_CLUSTERS) --numprocesses=5 --dist=loadfile -m "not alone" tests/cluster
+	$(ON_CLUSTERS) --numprocesses=5 --dist=loadfile -m "not alone" tests/cluster tests/attacks
 	$(ON_CLUSTERS) -m alone tests/cluster
 
 e2e: setup ## tests on real nodes
