@@ -20,12 +20,12 @@ PATIENCE = 180
 class Run:
     """A release of the chart with a controller at work, and nodes that only this one looks at."""
 
-    def __init__(self, plane: lab.Plane, prefix: str, folder: Path, config: Mapping[str, Any]) -> None:
+    def __init__(self, plane: lab.Plane, prefix: str, folder: Path, config: Mapping[str, Any], *, policy: bool) -> None:
         management = {"nodeSelector": {"case": prefix}, **config.get("nodeManagement", {})}
         quick = {**QUICK, "intervalSeconds": 1, "maxRetries": 1, **config.get("reconciliation", {})}
         whole = {**config, "nodeManagement": management, "reconciliation": quick}
         self.plane = plane
-        self.release = Release(plane, prefix, {"controller": {"config": whole}})
+        self.release = Release(plane, prefix, {"controller": {"config": whole}, "admissionPolicy": {"enabled": policy}})
         self._folder = folder
         self._prefix = prefix
         self._nodes: list[str] = []
@@ -59,8 +59,16 @@ class Run:
 
 
 @contextmanager
-def a_run(plane: lab.Plane, prefix: str, folder: Path, **config: Any) -> Iterator[Run]:  # noqa: ANN401  as in YAML
-    run = Run(plane, prefix, folder, config)
+def a_run(
+    plane: lab.Plane,
+    prefix: str,
+    folder: Path,
+    *,
+    policy: bool = True,
+    **config: Any,  # noqa: ANN401  as in YAML
+) -> Iterator[Run]:
+    """`policy`: whether the chart's admission policy protects the worker pods."""
+    run = Run(plane, prefix, folder, config, policy=policy)
     run.release.install()
     try:
         yield run

@@ -56,6 +56,7 @@ SETS: Mapping[str, Values] = {
     "defaults": {},
     "all of the controller": {
         **_EVERYWHERE,
+        "admissionPolicy": {"enabled": True, "additionalWorkerCreators": ["quotes ' \" and \\, <é>"]},
         "controller": {
             **_PODS,
             "replicas": 3,

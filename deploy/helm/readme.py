@@ -73,11 +73,14 @@ the ledger of removals.
 ## What is made
 
 - In `controller` mode: a Deployment, its ConfigMap and a Service for metrics; ServiceAccounts for controller and
-  workers; a ClusterRole for nodes, and Roles for everything else; with several replicas a PodDisruptionBudget.
+  workers; a ClusterRole for nodes, and Roles for everything else; with several replicas a PodDisruptionBudget; a
+  ValidatingAdmissionPolicy that lets only the controller create worker pods.
 - In `daemonset` mode: a DaemonSet and a ConfigMap with its environment; a ServiceAccount, a ClusterRole and Roles; a
-  ValidatingAdmissionPolicy that holds each pod to its own Node (Kubernetes 1.30 and later; with `helm template`, which
-  does not ask the cluster, set `admissionPolicy.enabled=true`).
+  ValidatingAdmissionPolicy that holds each pod to its own Node.
 - If wanted: ServiceMonitor or PodMonitor, PrometheusRule, a dashboard, NetworkPolicies; in either mode.
+
+The policies need Kubernetes 1.30 or later. `helm template` cannot ask the cluster whether it supports them: if you
+render the chart that way, for example for GitOps, set `admissionPolicy.enabled=true`.
 
 [docs/security.md][security] has every right of every ServiceAccount, and why it is needed. There should be one
 release in a namespace: controllers tell worker pods by their labels there.

@@ -211,7 +211,7 @@ MISTAKES: Mapping[str, Any] = {
     "controler": {},
     "deploymentMode": "both",
     "image": {"tag": 1.1, "digest": "sha256:short"},
-    "admissionPolicy": {"enabled": "maybe"},
+    "admissionPolicy": {"enabled": "maybe", "additionalWorkerCreators": ["", "a\nb", 1, "c", "c"]},
     "config": {"taintKye": "a", "initialTimeout": "soon"},
     "daemonset": {
         "mode": "twice",
@@ -245,6 +245,10 @@ MISTAKES: Mapping[str, Any] = {
         "at '/image/tag': got number, want string",
         "at '/image/digest': 'sha256:short' does not match pattern",
         "at '/admissionPolicy/enabled': value must be one of 'auto', true, false",
+        "at '/admissionPolicy/additionalWorkerCreators/0': '' does not match pattern",
+        "at '/admissionPolicy/additionalWorkerCreators/1': 'a\\nb' does not match pattern",
+        "at '/admissionPolicy/additionalWorkerCreators/2': got number, want string",
+        "at '/admissionPolicy/additionalWorkerCreators': items at 3 and 4 are equal",
         "at '/config': additional properties 'taintKye' not allowed",
         "at '/config/initialTimeout': 'soon' does not match pattern",
         "at '/daemonset/mode': value must be one of 'once', 'continuous'",
@@ -1160,6 +1164,7 @@ def test_the_daemonset_is_probed_on_the_port_of_its_metrics() -> None:
     assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": 9090}
 
 
+@pytest.mark.parametrize("mode", [{}, ONCE], ids=["controller", "daemonset"])
 @pytest.mark.parametrize(
     ("wish", "apis", "is_there"),
     [
@@ -1171,12 +1176,11 @@ def test_the_daemonset_is_probed_on_the_port_of_its_metrics() -> None:
     ],
 )
 def test_the_admission_policy_is_there_where_the_cluster_knows_it(
-    *, wish: object, apis: list[str], is_there: bool
+    *, mode: Mapping[str, Any], wish: object, apis: list[str], is_there: bool
 ) -> None:
-    made = render({**ONCE, "admissionPolicy": {"enabled": wish}}, apis=apis)
+    made = render({**mode, "admissionPolicy": {"enabled": wish}}, apis=apis)
     kinds = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
     assert made.kinds & kinds == (kinds if is_there else set())
-    assert not render({"admissionPolicy": {"enabled": wish}}, apis=apis).kinds & kinds
 
 
 def test_a_pod_of_the_daemonset_may_write_to_its_own_node_only() -> None:
@@ -1198,6 +1202,105 @@ def test_a_pod_of_the_daemonset_may_write_to_its_own_node_only() -> None:
         assert word in may
     known = {one["name"] for one in spec["variables"]}
     assert set(re.findall(r"variables\.(\w+)", may)) <= known
+
+
+WORKERS = "kube-node-ready-workers"
+
+
+def worker_policy(values: Mapping[str, Any] | None = None, **how: Any) -> Object:  # noqa: ANN401  as for render
+    """The spec of the policy that protects worker pods."""
+    made = render(values, apis=[POLICIES], **how)
+    policy, binding = made.one("ValidatingAdmissionPolicy"), made.one("ValidatingAdmissionPolicyBinding")
+    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    spec: Object = policy["spec"]
+    return spec
+
+
+def test_only_the_controller_creates_worker_pods() -> None:
+    spec = worker_policy()
+    create = spec["validations"][0]
+    user = f"system:serviceaccount:kube-system:{CONTROLLER}"
+    assert create == {
+        "expression": f"request.operation != 'CREATE' || request.userInfo.username in [\"{user}\"]",
+        "message": f"only {user} can create worker pods in namespace kube-system",
+        "reason": "Forbidden",
+    }
+    assert spec["failurePolicy"] == "Fail"
+    assert all(one["reason"] == "Forbidden" and one["message"] for one in spec["validations"])
+
+
+def test_the_worker_policy_covers_writes_to_pods_but_not_to_their_status() -> None:
+    rules = worker_policy()["matchConstraints"]["resourceRules"]
+    assert [(rule["resources"], rule["operations"]) for rule in rules] == [
+        (["pods"], ["CREATE", "UPDATE"]),
+        (["pods/ephemeralcontainers"], ["UPDATE"]),
+    ]
+
+
+def test_the_worker_policy_recognizes_workers_as_the_controller_does() -> None:
+    """By the name and the labels that the controller gives them, both before and after an update."""
+    (condition,) = worker_policy()["matchConditions"]
+    pod = worker_pod(Node("a", "uid"), 1, settings.template(configs.load(render().file)))["metadata"]
+    for of in ("object", "oldObject"):
+        (prefix,) = re.findall(rf"\b{of}\.metadata\.name\.startsWith\('(.+?)'\)", condition["expression"])
+        assert pod["name"].startswith(prefix)
+        labels = re.findall(
+            rf"\b{of}\.metadata\.\?labels\['(.+?)'\]\.orValue\(''\) == '(.+?)'", condition["expression"]
+        )
+        assert labels == [tuple(part.split("=")) for part in SELECTOR.split(",")]
+        assert dict(labels).items() <= pod["labels"].items()
+
+
+def test_the_worker_policy_protects_the_annotations_that_the_controller_writes() -> None:
+    protected = " ".join(one["expression"] for one in worker_policy()["validations"])
+    pod = worker_pod(Node("a", "uid"), 1, settings.template(configs.load(render().file)))
+    for annotation in pod["metadata"]["annotations"]:
+        assert f"'{annotation}'" in protected
+
+
+def test_the_worker_policy_uses_only_variables_that_it_defines() -> None:
+    spec = worker_policy()
+    used = set(re.findall(r"variables\.(\w+)", " ".join(one["expression"] for one in spec["validations"])))
+    assert used == {one["name"] for one in spec["variables"]}
+
+
+@pytest.mark.parametrize(
+    ("values", "namespace", "account"),
+    [
+        ({}, "ns", CONTROLLER),
+        (of_config("worker.namespace", "workers"), "workers", CONTROLLER),
+        (nested("controller.serviceAccount", {"create": False, "name": "mine"}), "ns", "mine"),
+        ({"fullnameOverride": "other"}, "ns", "other-controller"),
+        (on("controller.config.dryRun"), "ns", CONTROLLER),
+        (off("rbac.create"), "ns", CONTROLLER),
+    ],
+)
+def test_the_worker_policy_is_about_the_workers_namespace_and_the_controllers_account(
+    values: Mapping[str, Any], namespace: str, account: str
+) -> None:
+    spec = worker_policy(values, namespace="ns")
+    selector = spec["matchConstraints"]["namespaceSelector"]
+    assert selector == {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    said = f"only system:serviceaccount:ns:{account} can create worker pods in namespace {namespace}"
+    assert spec["validations"][0]["message"] == said
+    assert render(values, namespace="ns").pod["spec"]["serviceAccountName"] == account
+
+
+def test_further_users_can_be_allowed_to_create_worker_pods() -> None:
+    others = ["system:serviceaccount:b:b-controller", "quotes ' \" and \\, <é>"]
+    create = worker_policy({"admissionPolicy": {"additionalWorkerCreators": others}})["validations"][0]
+    users = [f"system:serviceaccount:kube-system:{CONTROLLER}", *others]
+    assert json.loads(create["expression"].partition(" in ")[2]) == users
+    assert create["message"] == f"only {', '.join(users)} can create worker pods in namespace kube-system"
+
+
+def test_the_policies_of_both_modes_and_of_several_releases_have_different_names() -> None:
+    def name(values: Mapping[str, Any], release: str) -> str:
+        return str(render(values, name=release, apis=[POLICIES]).one("ValidatingAdmissionPolicy")["metadata"]["name"])
+
+    assert name({}, "kube-node-ready") == WORKERS
+    names = {name(values, release) for values in ({}, ONCE) for release in ("kube-node-ready", "other")}
+    assert len(names) == 4
 
 
 # The network
@@ -1473,7 +1576,14 @@ def test_the_notes_warn_where_nothing_holds_pods_to_their_own_nodes() -> None:
     assert missing in chart.notes({**ONCE, **off("admissionPolicy.enabled")})
     assert missing not in chart.notes({**ONCE, **on("admissionPolicy.enabled")})
     assert missing not in chart.notes({**ONCE, **on("config.dryRun")})
-    assert missing not in chart.notes()
+
+
+def test_the_notes_warn_where_no_policy_protects_worker_pods() -> None:
+    missing = "NO ADMISSION POLICY protects the worker pods"
+    assert missing in chart.notes()
+    assert "create pods in namespace workers can" in chart.notes(of_config("worker.namespace", "workers"))
+    assert missing not in chart.notes(on("admissionPolicy.enabled"))
+    assert missing not in chart.notes(on("controller.config.dryRun"))
 
 
 def test_the_notes_warn_of_a_matrix_without_pods_to_reach() -> None:
@@ -1510,6 +1620,7 @@ def test_the_values_say_what_is_to_be_said_elsewhere() -> None:
     assert "`worker.config`" in said["daemonset.config"]
     assert "`connectivitySelector`" in said["controller.config.worker.connectivityMatrix"]
     assert "`helm template`" in said["admissionPolicy.enabled"]
+    assert "two releases share a workers' namespace" in said["admissionPolicy.additionalWorkerCreators"]
 
 
 def test_the_readme_names_the_command_that_frees_nodes() -> None:

@@ -35,6 +35,11 @@
 {{- .Values.controller.serviceAccount.name | default (include "kube-node-ready.controller.name" .) -}}
 {{- end -}}
 
+{{/* The name under which the API server knows the controller. */}}
+{{- define "kube-node-ready.controller.username" -}}
+{{- printf "system:serviceaccount:%s:%s" .Release.Namespace (include "kube-node-ready.controller.account" .) -}}
+{{- end -}}
+
 {{- define "kube-node-ready.worker.account" -}}
 {{- $own := .Values.controller.config.worker.serviceAccountName | default .Values.worker.serviceAccount.name -}}
 {{- $own | default (include "kube-node-ready.worker.name" .) -}}

@@ -37,3 +37,31 @@ type check knows a Node's fields, and fields are not keys to it.
 {{- $others := printf "filter(item, item.%s != '%s')" (index . 1) (index . 2) -}}
 {{- printf "variables.%s.%s == variables.%sBefore.%s" (index . 0) $others (index . 0) $others -}}
 {{- end -}}
+
+{{/* (list . component name): the binding that puts the policy of this name into effect. */}}
+{{- define "kube-node-ready.admission.binding" -}}
+{{- $root := index . 0 -}}
+{{- $name := index . 2 -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ $name }}
+  labels:
+    {{- include "kube-node-ready.labels" (list $root (index . 1)) | nindent 4 }}
+  {{- include "kube-node-ready.annotations" (list $root) }}
+spec:
+  policyName: {{ $name }}
+  validationActions: [Deny]
+{{- end -}}
+
+{{/* The names of the policies. Cluster-scoped, as the ClusterRoles are. */}}
+{{- define "kube-node-ready.admission.workers" -}}
+{{- include "kube-node-ready.named" (list . "workers") -}}
+{{- end -}}
+
+{{/* "object" or "oldObject": whether this pod is a worker by its name or its labels. */}}
+{{- define "kube-node-ready.admission.isWorker" -}}
+{{- $labels := printf "%s.metadata.?labels" . -}}
+{{- printf "%s.metadata.name.startsWith('node-ready-worker-')" . }}
+        || ({{ $labels }}['app'].orValue('') == 'kube-node-ready' && {{ $labels }}['component'].orValue('') == 'worker')
+{{- end -}}
