@@ -130,7 +130,7 @@ def tenant_forges_a_whole_worker(scene: Scene) -> None:
     pod = scene.a_worker()
     image = "example.com/always-passes:1"
     pod["spec"] |= {"serviceAccountName": "default", "nodeName": scene.node.name}
-    pod["spec"]["containers"][0]["image"] = pod["metadata"]["annotations"]["node-ready/worker-image"] = image
+    pod["spec"]["containers"][0]["image"] = image
     scene.create(scene.tenant, pod)
 
 
@@ -184,19 +184,6 @@ TAMPERING: Mapping[str, tuple[Request, str]] = {
         tenant_changes({"spec": {"activeDeadlineSeconds": 1}}),
         "spec.activeDeadlineSeconds",
     ),
-    "the target is changed": (
-        tenant_changes(annotated("kube-node-ready/target-node", "other")),
-        "annotation kube-node-ready/target-node",
-    ),
-    "the target is removed": (
-        tenant_changes(annotated("kube-node-ready/target-node", None)),
-        "annotation kube-node-ready/target-node",
-    ),
-    "the recorded image is changed": (
-        tenant_changes(annotated("node-ready/worker-image", "example.com/always-passes:1")),
-        "annotation node-ready/worker-image",
-    ),
-    "all annotations are removed": (tenant_changes({"metadata": {"annotations": None}}), "annotation "),
     "an owner is added": (tenant_adds_an_owner, "metadata.ownerReferences"),
     "the owner is replaced": (tenant_changes(owned(an_owner(OTHER_UID))), "metadata.ownerReferences"),
 }

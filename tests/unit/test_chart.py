@@ -1251,13 +1251,6 @@ def test_the_worker_policy_recognizes_workers_as_the_controller_does() -> None:
         assert dict(labels).items() <= pod["labels"].items()
 
 
-def test_the_worker_policy_protects_the_annotations_that_the_controller_writes() -> None:
-    protected = " ".join(one["expression"] for one in worker_policy()["validations"])
-    pod = worker_pod(Node("a", "uid"), 1, settings.template(configs.load(render().file)))
-    for annotation in pod["metadata"]["annotations"]:
-        assert f"'{annotation}'" in protected
-
-
 def test_the_worker_policy_uses_only_variables_that_it_defines() -> None:
     spec = worker_policy()
     used = set(re.findall(r"variables\.(\w+)", " ".join(one["expression"] for one in spec["validations"])))

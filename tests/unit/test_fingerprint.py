@@ -55,8 +55,6 @@ SAME: dict[str, Callable[[Json], None]] = {
     "not scheduled yet": lambda spec: spec.pop("nodeName"),
     "another priority": _set(whole, priority=10, priorityClassName="high", preemptionPolicy="Never"),
     "more tolerations": lambda spec: spec["tolerations"].append({"key": "b", "operator": "Exists"}),
-    "another deadline": _set(whole, activeDeadlineSeconds=1),
-    "resized": _set(worker, resources={"limits": {"memory": "128Mi"}}),
 }
 OTHER: dict[str, Callable[[Json], None]] = {
     "another image": _set(worker, image="registry.example/says-yes:1"),
@@ -65,6 +63,8 @@ OTHER: dict[str, Callable[[Json], None]] = {
     "other settings": _set(worker, env=[{"name": "KUBE_NODE_READY_WORKER_CONFIG", "value": '{"checks":[]}'}]),
     "settings by reference": _set(worker, envFrom=[{"configMapRef": {"name": "a"}}]),
     "a file over the program": lambda spec: worker(spec)["volumeMounts"].append({"name": "v", "mountPath": "/worker"}),
+    "a deadline that it cannot meet": _set(whole, activeDeadlineSeconds=1),
+    "hardly any CPU": _set(worker, resources={"limits": {"cpu": "1m"}}),
     "another working directory": _set(worker, workingDir="/tmp"),
     "another name": _set(worker, name="main"),
     "no container": _set(whole, containers=[]),

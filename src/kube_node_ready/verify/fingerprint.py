@@ -15,22 +15,20 @@ Spec = Mapping[str, Any]
 
 _SCHEDULING = frozenset(
     {
-        "activeDeadlineSeconds",
         "affinity",
         "nodeName",
         "nodeSelector",
         "preemptionPolicy",
         "priority",
         "priorityClassName",
-        "resources",
-        "schedulerName",
         "schedulingGates",
-        "terminationGracePeriodSeconds",
         "tolerations",
-        "topologySpreadConstraints",
     }
 )
-"""Where and when a pod runs, which differs from worker to worker, and can change after its creation."""
+"""Where a pod runs and what has to wait for it: this differs between workers, or can change after their creation.
+
+It does not change a verdict. Resources and deadlines do: a worker that gets no CPU finds the network slow.
+"""
 
 _CONTAINERS = ("containers", "initContainers")
 _TOKEN_VOLUME = "kube-api-access-"  # noqa: S105  its name, to which the server appends five random letters
@@ -47,9 +45,7 @@ def fingerprint(spec: Spec) -> str:
 
 
 def _container(container: Spec) -> dict[str, Any]:
-    mounts = [_renamed(mount) for mount in container.get("volumeMounts") or ()]
-    # Resources can be changed while a pod runs, and decide how fast it does.
-    return {key: value for key, value in container.items() if key != "resources"} | {"volumeMounts": mounts}
+    return {**container, "volumeMounts": [_renamed(mount) for mount in container.get("volumeMounts") or ()]}
 
 
 def _renamed(volume: Spec) -> Spec:
