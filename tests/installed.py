@@ -22,7 +22,7 @@ from tests.chart import POLICIES, Object, Rendered, render
 
 WORKLOADS = frozenset({"Deployment", "DaemonSet"})
 _RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
-_REVIEW = "POST /apis/authorization.k8s.io/v1/subjectaccessreviews"
+_REVIEW = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 PATIENCE = 180
 
 
@@ -152,7 +152,7 @@ def reviews(plane: lab.Plane, user: str) -> Iterator[Callable[..., bool]]:
             asked = {"verb": verb, "group": group, "resource": kind, "subresource": part, "name": name}
             spec = {"user": user, "resourceAttributes": {**asked, "namespace": namespace}}
             review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-            answer = conversation.send(_REVIEW, json.dumps(review).encode(), JSON, Deadline(PATIENCE))
+            answer = conversation.send("POST", _REVIEW, json.dumps(review).encode(), JSON, Deadline(PATIENCE))
             return bool(json.loads(answer.body)["status"]["allowed"])
 
         yield allow

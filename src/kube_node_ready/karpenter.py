@@ -7,7 +7,7 @@ is. The claim's status does, and only Karpenter writes that: the claim of a node
 import msgspec
 
 from kube_node_ready.api_paths import InvalidNameError, collection_path, group_path, object_path
-from kube_node_ready.kube.client import Kube
+from kube_node_ready.kube.client import MAX_PAGE_BYTES, Kube
 from kube_node_ready.kube.errors import KubeError, NotFound
 from kube_node_ready.objects import ApiGroup, NodeClaim, NodeClaims
 from kube_node_ready.verify.model import Node
@@ -76,7 +76,8 @@ async def _owner(kube: Kube, api: str, node: Node) -> NodeClaim | None:
 
 
 async def _by_node_name(kube: Kube, api: str, node: Node) -> NodeClaim | None:
-    claims = msgspec.json.decode(await kube.get(collection_path(api, _RESOURCE)), type=NodeClaims).items
+    answer = await kube.get(collection_path(api, _RESOURCE), max_bytes=MAX_PAGE_BYTES)
+    claims = msgspec.json.decode(answer, type=NodeClaims).items
     return next((claim for claim in claims if claim.status.node_name == node.name), None)
 
 

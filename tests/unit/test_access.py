@@ -52,6 +52,16 @@ def test_a_kubeconfig_says_where_and_in_which_namespace(tmp_path: Path) -> None:
         (a_config({"tokenFile": "token"}), "tokenFile names .*token, and there is no such file"),
         (a_config(authority="/dev/null"), "a certificate or key in it cannot be used"),
         (a_config({"auth-provider": {"name": "gcp"}}), "auth-provider not supported"),
+        (a_config({"token": "secret\r\nX: y"}), "token: a value that is not shown is invalid"),
+        (a_config({"token": "secret\n"}), "token: a value that is not shown is invalid"),
+        (a_config({"token": "secrét"}), "token: a value that is not shown is invalid"),
+        (a_config(server="https://me:secret@10.0.0.1:6443"), r"server: .*@10\.0\.0\.1:6443' is invalid"),
+        (a_config(server="https://10.0.0.1 :6443"), "server: .* is invalid"),
+        (a_config(server="https://10.0.0.1:6443/a b"), "server: .* is invalid"),
+        (a_config(server="https://10.0.0.1\n:6443"), "server: .* is invalid"),
+        (a_config(server="https://10.0.0.1:6443/?a"), "server: .* is invalid"),
+        (a_config(server="https://10.0.0.1:6443/#a"), "server: .* is invalid"),
+        (a_config(server="https://ä.example"), "server: .* is invalid"),
     ],
 )
 def test_a_broken_kubeconfig_is_refused_in_one_sentence_that_names_it(
@@ -62,6 +72,7 @@ def test_a_broken_kubeconfig_is_refused_in_one_sentence_that_names_it(
         access(file)
     assert str(refused.value).startswith(f"{file}: ")
     assert "\n" not in str(refused.value)
+    assert "secr" not in str(refused.value)
 
 
 def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
@@ -180,3 +191,12 @@ def test_a_plugin_that_gives_no_token_is_not_understood(tmp_path: Path) -> None:
             await login(tmp_path, user).header()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("token", ["secret\r\nX: y", "secret\x00", "secrét"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(tmp_path: Path, token: str) -> None:
+    (tmp_path / "token").write_text(token)
+    with pytest.raises(AccessError, match=r"no credentials for .*: the token is") as refused:
+        asyncio.run(login(tmp_path, {"tokenFile": "token"}).header())
+    assert "secr" not in str(refused.value)
+    assert "\n" not in str(refused.value)

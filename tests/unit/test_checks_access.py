@@ -46,6 +46,30 @@ def test_a_certificate_that_is_none_is_named(folder: Path) -> None:
         access.in_pod(ENVIRONMENT, folder)
 
 
+@pytest.mark.parametrize("token", ["secret\r\nX: y", "a secrét", "secret\x00"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(folder: Path, token: str) -> None:
+    (folder / "token").write_text(token)
+    with pytest.raises(NoAccessError, match="token: the token is invalid; expected visible ASCII") as refused:
+        access.in_pod(ENVIRONMENT, folder)
+    assert "secr" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HOST", "a b"),
+        ("HOST", "a\r\nX: y"),
+        ("HOST", "user@host"),
+        ("PORT", "٤٤٣"),
+        ("PORT", "4" * 5000),
+        ("PORT", "0"),
+    ],
+)
+def test_a_service_that_cannot_be_addressed_is_refused(folder: Path, name: str, value: str) -> None:
+    with pytest.raises(NoAccessError, match=f"KUBERNETES_SERVICE_{name}"):
+        access.in_pod(ENVIRONMENT | {f"KUBERNETES_SERVICE_{name}": value}, folder)
+
+
 def test_the_reason_of_a_refusal_is_kept_short() -> None:
     answer = wire.Answer(403, {}, json.dumps({"message": "no " * 1000}).encode(), 0, 0)
     assert len(access.reason(answer)) <= 300

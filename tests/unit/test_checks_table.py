@@ -233,5 +233,26 @@ class TestKubeconfig:
     def test_a_server_without_tls_is_refused(self, fake: FakeApi, tmp_path: Path) -> None:
         path = a_kubeconfig(fake, tmp_path)
         edit(path, "clusters", "cluster", {"server": "http://localhost:8001"})
-        with pytest.raises(NoAccessError, match="server is 'http://localhost:8001', and must be an https:// URL"):
+        with pytest.raises(NoAccessError, match="server: 'http://localhost:8001' is invalid; expected an https:// URL"):
             kubeconfig.load(path)
+
+    @pytest.mark.parametrize(
+        "server", ["https://me:secret@a:1", "https://a b:1", "https://a:1/?b", "https://a\r\nb", "https://a:1/#b"]
+    )
+    def test_a_server_that_cannot_be_addressed_is_refused(self, fake: FakeApi, tmp_path: Path, server: str) -> None:
+        path = a_kubeconfig(fake, tmp_path)
+        edit(path, "clusters", "cluster", {"server": server})
+        with pytest.raises(NoAccessError, match=r"server: .* is invalid; expected an https:// URL") as refused:
+            kubeconfig.load(path)
+        assert "secret" not in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+    @pytest.mark.parametrize("token", ["secret\r\nX: y", "secret\n", "secrét"])
+    def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(
+        self, fake: FakeApi, tmp_path: Path, token: str
+    ) -> None:
+        path = a_kubeconfig(fake, tmp_path)
+        edit(path, "users", "user", {"token": token})
+        with pytest.raises(NoAccessError, match="the token is invalid; expected visible ASCII") as refused:
+            kubeconfig.load(path)
+        assert "secr" not in str(refused.value)

@@ -2,12 +2,14 @@
 
 import asyncio
 import ssl
+from typing import Any
 
 import pytest
 
+from kube_node_ready.kube import errors
 from kube_node_ready.kube.access import Access, Login
-from kube_node_ready.kube.client import Kube
-from kube_node_ready.kube.errors import AccessError
+from kube_node_ready.kube.client import Call, Kube
+from kube_node_ready.kube.errors import AccessError, KubeError, Unreachable
 from kube_node_ready.kube.lease import LeaseLost
 from kube_node_ready.kube.limits import Limit
 from tests.http_servers import HELLO, on_both_loops, saying, speaking
@@ -54,3 +56,70 @@ async def test_whoever_cannot_renew_credentials_leaves_no_connection_behind(monk
             with pytest.raises(AccessError):
                 await kube.get("/api")
         assert server.connections == 1
+
+
+SPLIT = "x HTTP/1.1\r\nHost: h\r\n\r\nDELETE /api/v1/nodes/victim HTTP/1.1\r\nX-Rest: "
+
+
+@on_both_loops
+async def test_a_name_with_a_line_break_is_not_a_second_request() -> None:
+    calls: list[Call] = []
+    async with speaking(saying(HELLO)) as (server, _), Kube(access_to(server.port), observe=calls.append) as kube:
+        with pytest.raises(KubeError) as error:
+            await kube.get(f"/apis/karpenter.sh/v1/nodeclaims/{SPLIT}")
+        assert not server.heads
+        assert isinstance(error.value, errors.InvalidRequest)
+        assert str(error.value).isprintable()
+        assert not calls, "the name must not become the label of a metric"
+        assert await kube.get("/api") == b"hello"
+
+
+@on_both_loops
+async def test_a_query_that_is_not_text_is_not_sent() -> None:
+    """Bytes of the command line that are not UTF-8 arrive as surrogates."""
+    async with speaking(saying(HELLO)) as (server, _), Kube(access_to(server.port)) as kube:
+        with pytest.raises(KubeError, match=r"query: .* is invalid"):
+            await kube.get("/api", fieldSelector="metadata.name=\udcff")
+        assert not server.heads
+
+
+def test_a_server_that_cannot_be_addressed_is_an_access_error() -> None:
+    with pytest.raises(AccessError, match="cannot use this API server: host: ") as error:
+        Kube(Access("https://user:secret@host", "default", ssl.create_default_context()))
+    assert "secret" not in str(error.value)
+
+
+def of_status(status: str, size: int) -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Length: {size}\r\n\r\n".encode() + b"x" * size
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (of_status("403 Forbidden", (1 << 20) + 1), "the body has more than 1048576 bytes"),
+        (of_status("401 Unauthorized", (1 << 20) + 1), "the body has more than 1048576 bytes"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 67108865\r\n\r\n", "the body has more than 67108864 bytes"),
+    ],
+    ids=["error", "refused token", "object"],
+)
+@on_both_loops
+async def test_an_answer_beyond_its_limit_is_unreachable(answer: bytes, complaint: str) -> None:
+    async with speaking(saying(answer)) as (server, _), Kube(access_to(server.port)) as kube:
+        with pytest.raises(Unreachable, match=complaint):
+            await kube.get("/api", within=10)
+
+
+@pytest.mark.parametrize("piece", [b"x" * (1 << 20), b"xx"], ids=["large pieces", "tiny pieces"])
+@on_both_loops
+async def test_an_event_beyond_its_limit_ends_the_watch(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kube_node_ready.kube.client._MAX_LINE_BYTES", 2 << 20, raising=False)
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    event = b"6\r\nwhole\n\r\n"
+    rest = (b"%x\r\n" % len(piece) + piece + b"\r\n") * (2 if len(piece) > 2 else 40_000)
+    lines: list[Any] = []
+    async with speaking(saying(chunked, event, rest)) as (server, _), Kube(access_to(server.port)) as kube:
+        with pytest.raises(Unreachable, match="an event has more than 2097152 bytes"):
+            async with asyncio.timeout(20), kube.stream("/api", silence=5) as found:
+                async for line in found:
+                    lines.append(line)  # noqa: PERF401  what came before the error counts
+        assert lines == [b"whole"]

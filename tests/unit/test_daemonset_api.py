@@ -2,6 +2,7 @@
 
 import ssl
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,9 @@ from kube_node_ready.checks import wire
 from kube_node_ready.checks.access import Access
 from kube_node_ready.daemonset import api
 from kube_node_ready.daemonset.api import Api
-from kube_node_ready.kube.errors import Unreachable
+from kube_node_ready.kube import errors
+from kube_node_ready.kube.errors import KubeError, Unreachable
+from tests.check_servers import FakeApi
 
 
 def test_a_name_that_takes_for_ever_to_resolve_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,3 +30,14 @@ def test_a_name_that_takes_for_ever_to_resolve_is_not_waited_for(monkeypatch: py
         Api(lambda: where).get("/api/v1/nodes/a")
     assert not is_resolved.is_set()
     is_resolved.set()
+
+
+def test_a_name_with_a_line_break_is_not_a_second_request(tmp_path: Path) -> None:
+    with FakeApi(tmp_path / "pki").running() as fake:
+        where = fake.access
+        with pytest.raises(KubeError) as error:
+            Api(lambda: where).get("/api/v1/nodes/a HTTP/1.1\r\nHost: h\r\n\r\nGET /api/v1/nodes/b")
+        assert not fake.asked
+    assert isinstance(error.value, errors.InvalidRequest)
+    assert str(error.value).startswith("GET: target: ")
+    assert str(error.value).isprintable()

@@ -284,3 +284,157 @@ async def test_who_leaves_in_the_middle_leaves_no_connection_behind() -> None:
             async with asyncio.timeout(0.05), await pool.send("GET", "/", {}, None) as answer:
                 await answer.read()
         assert not pool._all
+
+
+SPLIT = "x HTTP/1.1\r\nHost: h\r\n\r\nDELETE /api/v1/nodes/victim HTTP/1.1\r\nX-Rest: "
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "headers"),
+    [
+        ("GET", f"/nodeclaims/{SPLIT}", {}),
+        ("GET", "/", {"X": "y\r\nContent-Length: 9"}),
+        ("GET", "/", {"X\r\nY": "z"}),
+        ("GET / HTTP/1.1\r\n\r\nDELETE", "/", {}),
+        ("GET", "/", {"Content-Length": "5"}),
+        ("GET", "/ä", {}),
+    ],
+    ids=["target", "header value", "header name", "method", "framing", "not ASCII"],
+)
+@on_both_loops
+async def test_a_request_that_would_be_another_one_is_not_sent(
+    method: str, target: str, headers: dict[str, str]
+) -> None:
+    async with speaking(saying(HELLO)) as (server, pool):
+        with pytest.raises(ValueError, match="is invalid; expected"):
+            await pool.send(method, target, headers, None)
+        assert server.connections == 0
+        assert await ask(pool) == b"hello"
+
+
+def test_a_server_that_cannot_be_a_host_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^host: ") as error:
+        Pool("https://user:secret@host", None, {})
+    assert "secret" not in str(error.value)
+
+
+FINAL = b"Content-Length: 5\r\n\r\nhello"
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 128 + FINAL, "more than 128 headers"),
+        (b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 65_536 + b"\r\n" + FINAL, "more than 65536 bytes"),
+        (b"HTTP/1.1 103 Early\r\n\r\n" * 9 + HELLO, "more than 8 interim answers"),
+        (CHUNKED + b"1\r\na\r\n0\r\n" + b"X: y\r\n" * 128 + b"\r\n", "more than 128 headers"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n" + FINAL, "Duplicate Content-Length"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + FINAL, "Content-Length can't be present"),
+        (CHUNKED[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "transfer-encoding: .* expected chunked, once"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "transfer-encoding: .* is invalid"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\nhello", "transfer-encoding: .* is invalid"),
+        (CHUNKED + b"0\r\nTransfer-Encoding: gzip\r\n\r\n", "transfer-encoding: .* is invalid"),
+        (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "no HTTP"),
+        (b"HTTP/1.1 000 OK\r\n" + FINAL, "status 0"),
+        (b"HTTP/1.1 099 OK\r\n" + FINAL, "status 99"),
+        (b"HTTP/2.0 200 OK\r\n" + FINAL, "version 2.0"),
+        (b"RTSP/1.0 200 OK\r\n" + FINAL, "it begins with"),
+        (b"\r\n" + HELLO, "it begins with"),
+    ],
+)
+@on_both_loops
+async def test_an_answer_beyond_a_limit_or_of_two_meanings_is_broken(answer: bytes, complaint: str) -> None:
+    async with speaking(saying(answer)) as (_, pool):
+        with pytest.raises(Broken, match=complaint):
+            async with asyncio.timeout(10):
+                await ask(pool)
+        assert not pool._all, "and its connection is closed"
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        (b"HTTP/1.1 200 OK\r\nX: ", b"x" * 1024),
+        (b"HTTP/1.1 200 ", b"x" * 1024),
+        (CHUNKED + b"1;", b"x" * 1024),
+        (CHUNKED + b"0\r\nX: ", b"x" * 1024),
+    ],
+    ids=["header", "reason", "chunk extension", "trailer"],
+)
+@on_both_loops
+async def test_what_never_ends_is_not_read_for_ever(begin: bytes, piece: bytes) -> None:
+    sent = 0
+
+    def speaks(server: Server) -> Speaks:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal sent
+            await server.hear(reader)
+            writer.write(begin)
+            while sent < 8 << 20:
+                writer.write(piece)
+                await writer.drain()
+                sent += len(piece)
+
+        return answer
+
+    async with speaking(speaks) as (_, pool):
+        with pytest.raises(Broken, match="more than 65536 bytes came without a byte of the body"):
+            await ask(pool)
+        assert not pool._all
+
+
+def of_length(size: int) -> bytes:
+    return f"HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        of_length(2001),
+        CHUNKED + b"3e8\r\n" + b"x" * 1000 + b"\r\n3e8\r\n" + b"x" * 1000,
+        CHUNKED + b"2\r\nxx\r\n" * 100,
+    ],
+    ids=["claimed", "sent", "in tiny pieces"],
+)
+@on_both_loops
+async def test_a_body_beyond_its_limit_is_broken(answer: bytes) -> None:
+    async with speaking(saying(answer)) as (_, pool):
+        with pytest.raises(Broken, match="the body has more than 2000 bytes"):
+            async with asyncio.timeout(10), await pool.send("GET", "/", {}, None) as found:
+                await found.read(2000)
+        assert not pool._all
+
+
+@on_both_loops
+async def test_a_body_up_to_its_limit_is_read() -> None:
+    answer = of_length(1900) + b"x" * 1900
+    async with speaking(saying(answer)) as (_, pool), await pool.send("GET", "/", {}, None) as found:
+        assert len(await found.read(2000)) == 1900
+
+
+@on_both_loops
+async def test_a_trailer_does_not_change_the_headers() -> None:
+    answer = CHUNKED + b"1\r\na\r\n0\r\nRetry-After: 60\r\n\r\n"
+    async with speaking(saying(answer)) as (_, pool), await pool.send("GET", "/", {}, None) as found:
+        assert await found.read() == b"a"
+        assert found.headers == {"transfer-encoding": "chunked"}
+
+
+@on_both_loops
+async def test_a_connection_on_which_something_follows_the_answer_is_not_used_again() -> None:
+    async with speaking(saying(HELLO + b"garbage")) as (server, pool):
+        assert [await ask(pool), await ask(pool)] == [b"hello", b"hello"]
+        assert server.connections == 2
+
+
+@on_both_loops
+async def test_a_body_that_broke_a_limit_is_not_whole_because_the_server_closes() -> None:
+    """Both can be noticed in the same turn of the event loop."""
+    answer = b"HTTP/1.1 200 OK\r\n\r\n"
+    async with speaking(saying(answer)) as (_, pool), await pool.send("GET", "/", {}, None) as found:
+        reading = asyncio.create_task(found.read(1000))
+        await asyncio.sleep(0)
+        found.feed(b"x" * 2000)
+        found.closed()
+        with pytest.raises(Broken, match="more than 1000 bytes"):
+            await reading

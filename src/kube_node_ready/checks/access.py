@@ -10,6 +10,7 @@ from kube_node_ready.checks import files, wire
 from kube_node_ready.checks.model import GRACE_SECONDS, CheckFailedError, Deadline, NotJudgedError
 from kube_node_ready.checks.record import Record
 from kube_node_ready.checks.wire import Answer, Conversation
+from kube_node_ready.http_syntax import is_field_value, is_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,10 +89,24 @@ def in_pod(environ: Mapping[str, str], folder: str | os.PathLike[str] = SERVICE_
     if not host:
         raise NoAccessError("KUBERNETES_SERVICE_HOST is not set; the kubelet sets it in every pod, and this is none")
     port = environ.get("KUBERNETES_SERVICE_PORT", "") or "443"
-    if not port.isdecimal() or not 0 < int(port) < 65_536:  # noqa: PLR2004  as ports go
+    if not is_host(host):
+        raise NoAccessError(f"KUBERNETES_SERVICE_HOST: {host!a} is invalid; expected an IP address or a host name")
+    if not _is_port(port):
         raise NoAccessError(f"KUBERNETES_SERVICE_PORT is {port!r}, and must be a port such as 443")
     token, authority = _text_of(f"{folder}/token"), _text_of(f"{folder}/ca.crt")
+    check_token(token, f"{folder}/token")
     return Access(host.strip("[]"), int(port), trusting(authority, f"{folder}/ca.crt"), token)
+
+
+def _is_port(text: str) -> bool:
+    """The length first: `int` refuses to read thousands of digits."""
+    return text.isascii() and text.isdecimal() and len(text) <= 5 and 0 < int(text) < 65_536  # noqa: PLR2004
+
+
+def check_token(token: str, where: str) -> None:
+    """So that a token with a line break is an error at the start, and never a second request."""
+    if not is_field_value(token):
+        raise NoAccessError(f"{where}: the token is invalid; expected visible ASCII characters on one line")
 
 
 def _text_of(path: str) -> str:

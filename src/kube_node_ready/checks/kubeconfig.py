@@ -13,7 +13,7 @@ from tempfile import NamedTemporaryFile
 import yaml
 
 from kube_node_ready.checks import settings
-from kube_node_ready.checks.access import Access, NoAccessError, trusting
+from kube_node_ready.checks.access import Access, NoAccessError, check_token, trusting
 from kube_node_ready.checks.record import Record
 
 Section = Mapping[str, object]
@@ -53,10 +53,13 @@ def load(path: Path, *, credentials: bool = True) -> Access:
     parts = _parts(path)
     server = str(parts.cluster.get("server", ""))
     url = settings.url(server)
-    if not url or url.scheme != "https":
-        raise NoAccessError(f"{path}: server is {server!r}, and must be an https:// URL")
+    if not url or url.scheme != "https" or "?" in url.path:
+        shown = f"…@{server.rpartition('@')[2]}" if "@" in server else server  # what precedes the @ can be a password
+        raise NoAccessError(f"{path}: server: {shown!a} is invalid; expected an https:// URL without a user or a query")
     name = str(parts.cluster.get("tls-server-name") or "")
-    return Access(url.host, url.port, _context(parts), _token(parts) if credentials else "", url.path.rstrip("/"), name)
+    token = _token(parts) if credentials else ""
+    check_token(token, str(path))
+    return Access(url.host, url.port, _context(parts), token, url.path.rstrip("/"), name)
 
 
 def _parts(path: Path) -> _Parts:

@@ -27,7 +27,7 @@ def answers(url: Url, deadline: Deadline) -> Proof:
         plain.close()
         raise
     host = wire.joined(url.host, url.port)
-    with wire.Conversation(connection, host, {"Accept": "*/*", "Connection": "close"}) as conversation:
+    with wire.Conversation(connection, host, {"Accept": "*/*"}, close=True) as conversation:
         status = conversation.get(url.path, deadline, wants_body=False).status
     if not _LOWEST_SUCCESS <= status < _LOWEST_ERROR:
         raise CheckFailedError(f"answers {status}, and 2xx or 3xx was hoped for")

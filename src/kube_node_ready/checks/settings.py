@@ -30,8 +30,8 @@ _SERVICE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9]([a-z0-9-]{0,
 _DURATION = re.compile(r"(?=.)(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _WHOLE = re.compile(r"[0-9]{1,9}")
-_URL = re.compile(r"(https?)://(\[[^\]/@\s]+\]|[^:\[\]/?#@\s]+)(?::(\d{1,5}))?([/?][!-~]*)?")
-_PATH = re.compile(r"/[!-~]*")
+_URL = re.compile(r"(https?)://(\[[^\]/@\s]+\]|[^:\[\]/?#@\s]+)(?::([0-9]{1,5}))?([/?][!-\"$-~]*)?")
+_PATH = re.compile(r"/[!-\"$-~]*")  # a fragment is never sent
 _SELECTOR = re.compile(r"[A-Za-z0-9_./=!,() -]{1,1000}")
 _YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
 

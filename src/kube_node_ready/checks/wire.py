@@ -12,8 +12,10 @@ import struct
 import time
 from contextlib import suppress
 
-from kube_node_ready.checks.model import CheckFailedError, Deadline
+from kube_node_ready import http_syntax
+from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError
 from kube_node_ready.checks.record import Record
+from kube_node_ready.http_syntax import MAX_HEAD_BYTES, InvalidRequestError, Origin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 MTU_HINT = "large packets may be lost on the way (MTU)"
-_LARGEST_HEAD = 64 * 1024
 _LARGEST_BODY = 32 * 1024 * 1024
 _PIECE = 64 * 1024
 _RESET, _LINGER = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
@@ -38,6 +39,10 @@ class NoAnswerError(CheckFailedError):
     def __init__(self, why: str, received: int = 0) -> None:
         super().__init__(why)
         self.received = received
+
+
+class NotSentError(NotJudgedError):
+    """The request is not valid HTTP, so nothing was sent. That proves nothing about the node."""
 
 
 class Answer(Record):
@@ -123,16 +128,20 @@ def encrypt(plain: socket.socket, context: ssl.SSLContext, host: str, deadline: 
 
 
 class Conversation:
-    """One connection, one question after another."""
+    """One connection, one question after another. With `close`, the server is asked to close it after the first."""
 
-    def __init__(self, connection: socket.socket, host: str, headers: dict[str, str]) -> None:
+    def __init__(self, connection: socket.socket, host: str, headers: dict[str, str], *, close: bool = False) -> None:
         self._connection = connection
         # An answer that does not arrive keeps the server busy until it learns that nobody waits any more, and it must
         # learn that even if we are killed; so to close this connection is to reset it, until all went well.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self._rest = b""
-        lines = {"Host": host, "Accept-Encoding": "identity", "User-Agent": "kube-node-ready-worker", **headers}
-        self._headers = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        common = {"Accept-Encoding": "identity", "User-Agent": "kube-node-ready-worker", **headers}
+        try:
+            self._origin = Origin(host, common, close=close)
+        except InvalidRequestError as error:
+            connection.close()
+            raise NotSentError(f"cannot send requests to {host!a}: {error}") from error
 
     def __enter__(self) -> Self:
         return self
@@ -147,24 +156,31 @@ class Conversation:
 
     def get(self, path: str, deadline: Deadline, *, part: int = 0, wants_body: bool = True) -> Answer:
         """With `part`, no more than so many bytes are asked for; a server may send all of them nevertheless."""
-        head = f"Range: bytes=0-{part - 1}\r\n" if part else ""
-        return self._ask(f"GET {path}", head.encode("latin-1") + b"\r\n", deadline, wants_body=wants_body)
+        headers = {"Range": f"bytes=0-{part - 1}"} if part else {}
+        request = self._encoded("GET", path, headers, None)
+        return self._ask(f"GET {path}", request, deadline, wants_body=wants_body)
 
-    def send(self, what: str, content: bytes, kind: str, deadline: Deadline) -> Answer:
-        """`what` is the method and the path, `kind` the media type of the content."""
-        head = f"Content-Type: {kind}\r\nContent-Length: {len(content)}\r\n\r\n"
-        return self._ask(what, head.encode("latin-1") + content, deadline)
+    def send(self, method: str, path: str, content: bytes, kind: str, deadline: Deadline) -> Answer:
+        """`kind` is the media type of the content."""
+        request = self._encoded(method, path, {"Content-Type": kind}, content)
+        return self._ask(f"{method} {path}", request, deadline)
 
-    def _ask(self, what: str, rest: bytes, deadline: Deadline, *, wants_body: bool = True) -> Answer:
+    def _encoded(self, method: str, path: str, headers: dict[str, str], content: bytes | None) -> bytes:
+        length = None if content is None else len(content)
+        try:
+            return http_syntax.encode_head(method, path, headers, self._origin, length) + (content or b"")
+        except InvalidRequestError as error:
+            raise NotSentError(f"cannot send the request: {error}") from error
+
+    def _ask(self, what: str, request: bytes, deadline: Deadline, *, wants_body: bool = True) -> Answer:
         body = bytearray()
         shown = what.partition("?")[0]
         try:
             asked = time.time()
-            self._connection.settimeout(deadline.left())
-            self._connection.sendall(f"{what} HTTP/1.1\r\n{self._headers}".encode("latin-1") + rest)
+            self._send(request, deadline)
             status, headers = self._head(deadline)
             answered = time.time()
-            if wants_body:
+            if wants_body and status not in http_syntax.NO_BODY:
                 self._read_body(headers, body, deadline)
         except TimeoutError as why:
             came = f"{len(body)} bytes of the answer to" if body else "no answer to"
@@ -178,34 +194,48 @@ class Conversation:
             raise NoAnswerError(f"the answer to {shown} is not HTTP: {why}", len(body)) from why
         return Answer(status, headers, bytes(body), asked, answered)
 
+    def _send(self, request: bytes, deadline: Deadline) -> None:
+        if self._rest:  # it followed the last answer, and is no answer to what was not asked yet
+            raise ValueError("it began before the request was sent")
+        self._connection.settimeout(deadline.left())
+        self._connection.sendall(request)
+
     def _head(self, deadline: Deadline) -> tuple[int, dict[str, str]]:
-        first, *lines = self._until(b"\r\n\r\n", deadline).decode("latin-1").split("\r\n")
-        version, _, rest = first.partition(" ")
-        if not version.startswith("HTTP/1.") or not rest[:3].isdigit():
-            raise ValueError(f"it begins with {first[:40]!r}")
-        pairs = (line.partition(":") for line in lines)
-        return int(rest[:3]), {name.strip().lower(): value.strip() for name, _, value in pairs}
+        """Of the final answer: interim ones are read and dropped."""
+        for _ in range(http_syntax.MAX_INTERIM_ANSWERS + 1):
+            status, headers = http_syntax.parse_head(self._until(b"\r\n\r\n", deadline))
+            if not http_syntax.is_interim(status):
+                return status, headers
+        raise ValueError(f"it has more than {http_syntax.MAX_INTERIM_ANSWERS} interim answers")
 
     def _read_body(self, headers: dict[str, str], body: bytearray, deadline: Deadline) -> None:
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            while size := self._size(self._until(b"\r\n", deadline).split(b";")[0], 16, body):
-                self._take(size, body, deadline)
-                self._until(b"\r\n", deadline)
-            self._until(b"\r\n", deadline)
+        if http_syntax.is_chunked(headers):
+            self._take_chunks(body, deadline)
         elif "content-length" in headers:
-            self._take(self._size(headers["content-length"].encode(), 10, body), body, deadline)
+            self._take(http_syntax.parse_length(headers["content-length"]), body, deadline)
         else:
             self._take_all(body, deadline)
 
-    @staticmethod
-    def _size(digits: bytes, base: int, body: bytearray) -> int:
-        size = int(digits, base)
-        if not 0 <= size <= _LARGEST_BODY - len(body):
-            raise ValueError(f"it claims {size} bytes")
-        return size
+    def _take_chunks(self, body: bytearray, deadline: Deadline) -> None:
+        while size := http_syntax.parse_chunk_size(self._until(b"\r\n", deadline)):
+            self._take(size, body, deadline)
+            if end := self._until(b"\r\n", deadline):
+                raise ValueError(f"a chunk of {size} bytes is followed by {end[:40]!r}")
+        self._skip_trailers(deadline)
+
+    def _skip_trailers(self, deadline: Deadline) -> None:
+        lines, left = [], MAX_HEAD_BYTES
+        while line := self._until(b"\r\n", deadline, left):
+            lines.append(line)
+            left -= len(line)
+            if len(lines) > http_syntax.MAX_HEADERS:
+                break
+        http_syntax.check_trailers(lines)
 
     def _take(self, size: int, body: bytearray, deadline: Deadline) -> None:
         wanted = len(body) + size
+        if wanted > _LARGEST_BODY:
+            raise ValueError(f"it claims {wanted} bytes, more than {_LARGEST_BODY}")
         while len(body) < wanted:
             piece = self._rest or self._receive(deadline)
             if not piece:
@@ -221,15 +251,15 @@ class Conversation:
             if len(body) > _LARGEST_BODY:
                 raise ValueError(f"it has more than {_LARGEST_BODY} bytes")
 
-    def _until(self, end: bytes, deadline: Deadline) -> bytes:
-        while end not in self._rest:
+    def _until(self, end: bytes, deadline: Deadline, limit: int = MAX_HEAD_BYTES) -> bytes:
+        while (length := self._rest.find(end)) < 0 and len(self._rest) <= limit:
             piece = self._receive(deadline)
             if not piece:
                 raise EOFError("the connection was closed")
             self._rest += piece
-            if len(self._rest) > _LARGEST_HEAD + _PIECE:
-                raise ValueError(f"it has more than {_LARGEST_HEAD} bytes without an end")
-        found, _, self._rest = self._rest.partition(end)
+        if not 0 <= length <= limit:
+            raise ValueError(f"it has more than {MAX_HEAD_BYTES} bytes without an end")
+        found, self._rest = self._rest[:length], self._rest[length + len(end) :]
         return found
 
     def _receive(self, deadline: Deadline) -> bytes:

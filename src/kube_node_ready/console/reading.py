@@ -16,7 +16,7 @@ from kube_node_ready.console.picture import Picture
 from kube_node_ready.console.rights import NoAccess, NotAllowed, asking, told
 from kube_node_ready.kube.access import Access, access
 from kube_node_ready.kube.cache import Kind
-from kube_node_ready.kube.client import Kube, resource
+from kube_node_ready.kube.client import MAX_PAGE_BYTES, Kube, resource
 from kube_node_ready.kube.errors import AccessError, NotFound, Unreachable
 from kube_node_ready.kube.wire import Page, W
 from kube_node_ready.verify.model import Ledger, Worker
@@ -116,7 +116,7 @@ async def listed(kube: Kube, kind: Kind[W, T], namespace: str = "") -> list[T]:
     while True:
         with asking("list", resource(kind.path), namespace):
             params = {**kind.params, **more, "limit": _PAGE}
-            page = decoded(await kube.get(kind.path, **params), Page)  # type: ignore[arg-type]
+            page = decoded(await kube.get(kind.path, max_bytes=MAX_PAGE_BYTES, **params), Page)  # type: ignore[arg-type]
         found += [kind.keep(decoded(item, kind.wire)) for item in page.items]
         if not page.metadata.continue_:
             return found

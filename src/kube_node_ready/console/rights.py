@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 
-from kube_node_ready.kube.errors import AccessError, KubeError, Refused, Unreachable
+from kube_node_ready.kube.errors import AccessError, InvalidRequest, KubeError, Refused, Unreachable
 
 
 class NoAccess(Exception):  # noqa: N818  a state of affairs, not a fault
@@ -36,6 +36,8 @@ def missing(verb: str, resource: str, namespace: str = "") -> str:
 def told(why: KubeError) -> NoAccess:
     if isinstance(why, AccessError):
         return NoAccess(f"there is no way to Kubernetes: {why.message}")
+    if isinstance(why, InvalidRequest):
+        return NoAccess(f"cannot send the request: {why.message}")
     if why.status == HTTPStatus.UNAUTHORIZED:
         return NoAccess("the API server does not know you (401 Unauthorized): is the login in your kubeconfig expired?")
     if isinstance(why, Unreachable):

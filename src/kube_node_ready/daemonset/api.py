@@ -11,9 +11,9 @@ from collections.abc import Callable
 from kube_node_ready import __version__
 from kube_node_ready.checks.access import Access
 from kube_node_ready.checks.model import CheckFailedError, Deadline
-from kube_node_ready.checks.wire import Answer
+from kube_node_ready.checks.wire import Answer, NotSentError
 from kube_node_ready.kube import errors
-from kube_node_ready.kube.errors import Unreachable
+from kube_node_ready.kube.errors import InvalidRequest, Unreachable
 
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
@@ -45,6 +45,8 @@ class Api:
         call = f"{method} {path}"
         try:
             answer = _in_time(lambda: self._answer(method, path, body, kind))
+        except NotSentError as error:
+            raise InvalidRequest(str(error.__cause__), method) from error
         except (CheckFailedError, TimeoutError) as why:
             raise Unreachable(0, "Unreachable", str(why) or f"no answer within {CALL_SECONDS:g} s", call) from why
         if answer.status >= _LOWEST_REFUSAL:
@@ -58,7 +60,7 @@ class Api:
         with access.converse(deadline, _AGENT) as conversation:
             if method == "GET":
                 return conversation.get(access.path + path, deadline)
-            return conversation.send(f"{method} {access.path}{path}", body, kind, deadline)
+            return conversation.send(method, access.path + path, body, kind, deadline)
 
 
 def _in_time(ask: Callable[[], Answer]) -> Answer:

@@ -19,6 +19,7 @@ from lightkube.config.models import NameValue, User, UserExec
 from lightkube.core.exceptions import ConfigError
 from msgspec import Struct
 
+from kube_node_ready.http_syntax import is_field_value, is_host
 from kube_node_ready.kube.errors import AccessError
 from kube_node_ready.kube.kubeconfig import load
 
@@ -27,6 +28,7 @@ _OLD_EXEC = "client.authentication.k8s.io/v1beta1"
 _NEW_EXEC = "client.authentication.k8s.io/v1"
 _REREAD_SECONDS = 60.0
 _UNAUTHORIZED = 401
+_TOKEN_EXPECTED = "visible ASCII characters on one line"  # noqa: S105  not a token
 
 
 class Access(Struct, frozen=True):
@@ -63,6 +65,7 @@ def _access(config: KubeConfig, context: str | None) -> Access:
     assert chosen is not None, "without a default, lightkube raises"
     _check_server(chosen.cluster.server)
     user = _user(chosen)
+    _check_token(user.token)
     _check_files(chosen, user)
     tls = verify_cluster(chosen.cluster, user, chosen.abs_file, trust_env=False)
     return Access(
@@ -75,13 +78,28 @@ def _access(config: KubeConfig, context: str | None) -> Access:
 
 
 def _check_server(server: str) -> None:
+    if not _is_server(server):
+        # What precedes an @ can be a password.
+        shown = f"…@{server.rpartition('@')[2]}" if "@" in server else server
+        expected = "a URL such as https://10.0.0.1:6443, without a user name, a query or spaces"
+        raise ConfigError(f"server: {shown!a} is invalid; expected {expected}")
+
+
+def _is_server(server: str) -> bool:
+    # urlsplit drops line breaks and leading spaces without a word, so the text itself is checked.
+    if not server.isascii() or not server.isprintable() or not set(server).isdisjoint(' ?#@\\"<>'):
+        return False
     try:
         url = urlsplit(server)
-        usable = url.scheme in ("https", "http") and url.hostname and (url.port is None or url.port > 0)
+        has_port = url.port is None or url.port > 0
     except ValueError:
-        usable = False
-    if not usable:
-        raise ConfigError(f"server is {server!r}, and must be a URL such as https://10.0.0.1:6443")
+        return False
+    return url.scheme in ("https", "http") and bool(url.hostname) and has_port and is_host(url.netloc)
+
+
+def _check_token(token: str | None) -> None:
+    if token is not None and not is_field_value(token):
+        raise ConfigError(f"token: a value that is not shown is invalid; expected {_TOKEN_EXPECTED}")
 
 
 def _check_files(chosen: SingleConfig, user: User) -> None:
@@ -161,11 +179,15 @@ class Login:
             pass  # a static token: there is no other
         except KeyError as why:
             raise AccessError(f"the exec plugin's answer has no {why}; only plugins that give a token work") from why
+        except UnicodeEncodeError:  # its text quotes a character of the token
+            raise AccessError(f"no credentials for {self._server}: the token is not ASCII text") from None
         except (ConfigError, OSError, ValueError, TypeError) as why:
             raise AccessError(f"no credentials for {self._server}: {_first_line(why)}") from why
         finally:
             await flow.aclose()
         header: str | None = request.headers.get(_AUTHORIZATION)
+        if header is not None and not is_field_value(header):
+            raise AccessError(f"no credentials for {self._server}: the token is invalid; expected {_TOKEN_EXPECTED}")
         return header
 
 

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from kube_node_ready.kube import errors, wire
-from kube_node_ready.kube.client import JSON, SILENCE_SECONDS, Kube
+from kube_node_ready.kube.client import JSON, MAX_PAGE_BYTES, SILENCE_SECONDS, Kube
 from kube_node_ready.kube.errors import Gone, KubeError, Refused, Silent, Throttled
 from kube_node_ready.kube.http import Nap
 from kube_node_ready.kube.wire import W
@@ -183,7 +183,7 @@ class Cache(Generic[W, T]):
         accept = self._kind.accept("PartialObjectMetadataList")
         while True:
             params = {**self._kind.params, **more, "limit": _PAGE}
-            answer = await self._kube.get(self._kind.path, accept=accept, **params)  # type: ignore[arg-type]
+            answer = await self._kube.get(self._kind.path, accept=accept, max_bytes=MAX_PAGE_BYTES, **params)  # type: ignore[arg-type]
             page = self._readable(wire.decode_page, answer)
             self.last_heard = time.monotonic()
             for item in page.items:

@@ -18,15 +18,20 @@ import msgspec
 from msgspec import Struct
 
 from kube_node_ready import __version__
+from kube_node_ready.http_syntax import InvalidRequestError
 from kube_node_ready.kube import errors
 from kube_node_ready.kube.access import Access, Login
-from kube_node_ready.kube.errors import KubeError, Silent, Unreachable
-from kube_node_ready.kube.http import Exchange, Nap, Pool
+from kube_node_ready.kube.errors import AccessError, InvalidRequest, KubeError, Silent, Unreachable
+from kube_node_ready.kube.http import MAX_BODY_BYTES, PIECE_BYTES, Broken, Exchange, Nap, Pool
 from kube_node_ready.kube.limits import Limit
 
 JSON = "application/json"
 CALL_SECONDS = 30.0
 SILENCE_SECONDS = 150.0  # bookmarks come every minute
+# A page of 500 objects: Nodes and Pods have 10 to 50 KiB each, so this is ten times what is likely, and finite.
+MAX_PAGE_BYTES = 256 << 20
+_MAX_ERROR_BYTES = 1 << 20  # a Status, or the page of some proxy
+_MAX_LINE_BYTES = 16 << 20  # a watch event holds one object, of which etcd stores at most 1.5 MiB
 _AGENT = f"kube-node-ready-controller/{__version__}"
 # Compression costs both sides more than the network between them.
 _HEADERS = {"Accept-Encoding": "identity"}
@@ -55,9 +60,18 @@ class _Request(Struct, frozen=True):
     accept: str = JSON
     body: bytes | None = None
     content: str = JSON
+    max_bytes: int = MAX_BODY_BYTES
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
+
+    def target(self) -> str:
+        if not self.params:
+            return self.path
+        try:
+            return f"{self.path}?{urlencode(self.params, quote_via=quote)}"
+        except UnicodeEncodeError as error:  # bytes of the command line that are not UTF-8
+            raise InvalidRequestError("query", ascii(error.object[:120]), "valid Unicode text") from error
 
 
 def _nobody_counts(_: Call) -> None:
@@ -84,7 +98,10 @@ class Kube:
         permit: Callable[[], None] = _everybody_may,
         agent: str = _AGENT,
     ) -> None:
-        self._pool = Pool(access.server, access.tls, {**_HEADERS, "User-Agent": agent})
+        try:
+            self._pool = Pool(access.server, access.tls, {**_HEADERS, "User-Agent": agent})
+        except InvalidRequestError as error:
+            raise AccessError(f"cannot use this API server: {error}") from error
         self._limit = limit or Limit(qps=0)
         self._observe = observe
         self._permit = permit
@@ -98,8 +115,16 @@ class Kube:
     ) -> None:
         self._pool.close()
 
-    async def get(self, path: str, *, within: float = CALL_SECONDS, accept: str = JSON, **params: str) -> bytes:
-        return await self._call(_Request("get", "GET", path, params, accept), within)
+    async def get(
+        self,
+        path: str,
+        *,
+        within: float = CALL_SECONDS,
+        accept: str = JSON,
+        max_bytes: int = MAX_BODY_BYTES,
+        **params: str,
+    ) -> bytes:
+        return await self._call(_Request("get", "GET", path, params, accept, max_bytes=max_bytes), within)
 
     async def create(self, path: str, body: bytes, *, within: float = CALL_SECONDS, **params: str) -> bytes:
         return await self._call(_Request("create", "POST", path, params, body=body), within)
@@ -149,18 +174,22 @@ class Kube:
         await self._limit.take()
         with _as_unreachable(request):
             async with asyncio.timeout(within), await self._answer(request) as answer:
-                return await answer.read()
+                return await answer.read(request.max_bytes)
 
     async def _answer(self, request: _Request) -> Exchange:
         """An answer that says yes, its body still unread."""
-        started, status = time.monotonic(), 0
+        started, status, is_sent = time.monotonic(), 0, True
         try:
             answer = await self._send_again_if_refused(request)
             status = answer.status
             if status >= HTTPStatus.MULTIPLE_CHOICES:
                 raise await _no(answer, request)
+        except InvalidRequest:
+            is_sent = False  # and its path must not become the label of a metric
+            raise
         finally:
-            self._observe(Call(request.verb, resource(request.path), status, time.monotonic() - started))
+            if is_sent:
+                self._observe(Call(request.verb, resource(request.path), status, time.monotonic() - started))
         return answer
 
     async def _send_again_if_refused(self, request: _Request) -> Exchange:
@@ -176,7 +205,7 @@ class Kube:
         if not renewed:
             return answer
         async with answer:
-            await answer.read()
+            await answer.read(_MAX_ERROR_BYTES)
         return await self._send(request, await self._login.header())
 
     async def _send(self, request: _Request, shown: str | None) -> Exchange:
@@ -185,9 +214,11 @@ class Kube:
             headers["Authorization"] = shown
         if request.body is not None:
             headers["Content-Type"] = request.content
-        query = f"?{urlencode(request.params, quote_via=quote)}" if request.params else ""
         permit = self._permit if request.body is not None else None
-        return await self._pool.send(request.method, f"{request.path}{query}", headers, request.body, permit)
+        try:
+            return await self._pool.send(request.method, request.target(), headers, request.body, permit)
+        except InvalidRequestError as error:
+            raise InvalidRequest(str(error), request.method) from error
 
 
 def resource(path: str) -> str:
@@ -200,22 +231,27 @@ def resource(path: str) -> str:
 
 
 async def _lines(chunks: AsyncIterator[bytes], request: _Request) -> AsyncGenerator[bytes, None]:
-    """Whole lines only, of any length: what a cut connection left of its last line is nobody's."""
+    """Whole lines only: what a cut connection left of its last line is nobody's."""
     begun: list[bytes] = []
+    size = 0
     with _as_unreachable(request, heard_before=True):
         async for chunk in chunks:
             first, *more = chunk.split(b"\n")
+            size += len(first) + PIECE_BYTES
+            if size > _MAX_LINE_BYTES:
+                raise Broken(f"an event has more than {_MAX_LINE_BYTES} bytes")
             begun.append(first)
             if more:
                 yield b"".join(begun)
                 for line in more[:-1]:
                     yield line
                 begun = [more[-1]]
+                size = len(more[-1])
 
 
 async def _no(answer: Exchange, request: _Request) -> KubeError:
     async with answer:
-        body = await answer.read()
+        body = await answer.read(_MAX_ERROR_BYTES)
     json_patch = request.content == PatchKind.JSON.value
     retry_after = answer.headers.get("retry-after", "")
     return errors.of_answer(answer.status, body, str(request), json_patch=json_patch, retry_after=retry_after)

@@ -10,6 +10,7 @@ KubeError              anything that kept a request from its success
 ├── Refused            any other 4xx: understood, and no; the same request gets the same answer
 ├── Unreachable        no answer, half an answer, or 5xx. A write may or may not have happened
 │   └── Silent         a watch was opened, and nothing came, not even a bookmark
+├── InvalidRequest     not sent: a name in it does not fit HTTP's grammar. The same request fails again, so back off
 └── AccessError        we do not know where the server is, or have nothing to show it
 """
 
@@ -69,6 +70,13 @@ class Unreachable(KubeError):
 
 class Silent(Unreachable):
     pass
+
+
+class InvalidRequest(KubeError):
+    """Not a Refused: no server has seen it, and what is optional when the server forbids it is not optional here."""
+
+    def __init__(self, message: str, call: str = "") -> None:
+        super().__init__(0, "InvalidRequest", message, call)
 
 
 class AccessError(KubeError):

@@ -10,11 +10,18 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from http import HTTPStatus
 from types import TracebackType
-from typing import Self, cast
+from typing import NoReturn, Self, cast
 from urllib.parse import urlsplit
 
 import httptools
 
+from kube_node_ready.http_syntax import MAX_HEAD_BYTES, MAX_HEADERS, MAX_INTERIM_ANSWERS, Origin, encode_head
+
+# Room for any object (etcd stores 1.5 MiB, JSON takes a few times that) and for lists that are not paged. Callers that
+# read large pages, or only an error's message, set their own limit.
+MAX_BODY_BYTES = 64 << 20
+PIECE_BYTES = 64
+"""What Python needs for each piece beside its content: a server that sends two bytes at a time fills memory too."""
 _CONNECT_SECONDS = 10.0
 _IDLE_SECONDS = 60.0  # the API server closes after 90
 _MOST_BUFFERED = 1 << 20
@@ -29,7 +36,7 @@ _SOCKET_OPTIONS = {
 
 
 class Broken(OSError):  # noqa: N818  as in errors.py
-    """The connection ended before the answer did, or what came is no HTTP."""
+    """The connection ended before the answer did, or what came is no HTTP, or it exceeds a limit."""
 
 
 Nap = Callable[[], Awaitable[None] | None]
@@ -47,7 +54,11 @@ class Exchange:
         self._parser = httptools.HttpResponseParser(self)
         self._body: deque[bytes] = deque()
         self._buffered = 0
-        self._wanted_whole = False
+        self._body_limit: int | None = None
+        self._bytes_without_body = 0
+        self._header_bytes = 0
+        self._header_count = 0
+        self._interim_answers = 0
         self._complete = False
         self._keep_alive = False
         self._failure: Broken | None = None
@@ -58,8 +69,11 @@ class Exchange:
         while not self.status:
             await self._more()
 
-    async def read(self) -> bytes:
-        self._wanted_whole = True
+    async def read(self, limit: int = MAX_BODY_BYTES) -> bytes:
+        """The whole body. One of more than `limit` bytes is Broken, as soon as that is known."""
+        self._body_limit = limit
+        if self._buffered > limit or int(self.headers.get("content-length", 0)) > limit:
+            self._refuse(f"the body has more than {limit} bytes")
         self._connection.resume()
         while not self._complete:
             await self._more()
@@ -113,20 +127,40 @@ class Exchange:
             self._waiter.set_result(None)
 
     def feed(self, data: bytes) -> None:
+        if self._failure:
+            return
         try:
+            self._check_quiet(data)
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as why:
-            self.fail(f"the answer is no HTTP: {why}")
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade, Broken) as error:
+            self.fail(f"the answer is no HTTP: {error}")
+            self._connection.abort()
         self._wake()
 
+    def _check_quiet(self, data: bytes) -> None:
+        """The parser buffers a header until it ends and skips chunk extensions, so neither has a limit there."""
+        if not self._bytes_without_body and not self.status and data[:1] != b"H":
+            self._refuse(f"the answer is no HTTP: it begins with {data[:20]!r}")  # the parser also reads RTSP and ICE
+        if self._bytes_without_body > MAX_HEAD_BYTES:
+            self._refuse(f"more than {MAX_HEAD_BYTES} bytes came without a byte of the body")
+        self._bytes_without_body += len(data)
+
+    def _refuse(self, why: str) -> NoReturn:
+        self._failure = self._failure or Broken(why)
+        self._keep_alive = False
+        raise self._failure
+
     def fail(self, why: str) -> None:
-        if not self._complete:
+        if self._complete:
+            self._keep_alive = False  # whatever followed the answer, the next one must not begin with it
+        else:
             self._failure = self._failure or Broken(why)
         self._wake()
 
     def closed(self) -> None:
         """By the server, and in good order: which is how an answer ends that does not say how long it is."""
-        if self.status and not {"content-length", "transfer-encoding"} & self.headers.keys():
+        has_length = "content-length" in self.headers or "transfer-encoding" in self.headers
+        if self.status and not has_length and not self._failure:
             self._complete = True
         self.fail("the server closed the connection")
 
@@ -138,18 +172,39 @@ class Exchange:
             raise Broken("more came than was asked for")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        self._header_count += 1
+        self._header_bytes += len(name) + len(value)
+        if self._header_count > MAX_HEADERS:
+            self._refuse(f"the answer has more than {MAX_HEADERS} headers")
+        if self._header_bytes > MAX_HEAD_BYTES:
+            self._refuse(f"the headers of the answer have more than {MAX_HEAD_BYTES} bytes")
+        key = name.decode("latin-1").lower()
+        # Several lengths, or a length with an encoding, the parser refuses; other encodings it does not.
+        if key == "transfer-encoding" and (key in self.headers or value.strip(b" \t").lower() != b"chunked"):
+            self._refuse(f"transfer-encoding: {value[:40]!r} is invalid; expected chunked, once")
+        if not self.status:  # otherwise it is a trailer, which comes too late to describe the answer
+            self.headers[key] = value.strip(b" \t").decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        if (status := self._parser.get_status_code()) < HTTPStatus.OK:
-            self.headers.clear()  # an interim answer: the one we wait for follows
-        else:
+        status, version = self._parser.get_status_code(), self._parser.get_http_version()
+        if status < HTTPStatus.CONTINUE or version not in ("1.0", "1.1"):
+            self._refuse(f"the answer is no HTTP: version {version}, status {status}")
+        if status >= HTTPStatus.OK:
             self.status = status
+            return
+        self.headers.clear()  # an interim answer: the one we wait for follows
+        self._interim_answers += 1
+        if self._interim_answers > MAX_INTERIM_ANSWERS:
+            self._refuse(f"the answer follows more than {MAX_INTERIM_ANSWERS} interim answers")
 
     def on_body(self, body: bytes) -> None:
+        self._bytes_without_body = 0
         self._body.append(body)
-        self._buffered += len(body)
-        if self._buffered > _MOST_BUFFERED and not self._wanted_whole:
+        self._buffered += len(body) + PIECE_BYTES
+        if self._body_limit is not None:
+            if self._buffered > self._body_limit:
+                self._refuse(f"the body has more than {self._body_limit} bytes")
+        elif self._buffered > _MOST_BUFFERED:
             self._connection.pause()
 
     def on_message_complete(self) -> None:
@@ -208,13 +263,12 @@ class Pool:
     """Connections to one server, as many as there are exchanges at a time. Those that idle are used again."""
 
     def __init__(self, server: str, tls: ssl.SSLContext | None, headers: Mapping[str, str]) -> None:
-        url = urlsplit(server)
+        url = urlsplit(server)  # which drops line breaks without a word; access.py refuses such a server
         secure = url.scheme == "https"
         self._host = url.hostname or ""
         self._port = url.port or (443 if secure else 80)
         self._tls = tls if secure else None
-        self._path = url.path.rstrip("/")
-        self._common = "".join(f"{name}: {value}\r\n" for name, value in {"Host": url.netloc, **headers}.items())
+        self._origin = Origin(url.netloc, headers, path=url.path.rstrip("/"))
         self._idle: deque[_Connection] = deque()
         self._all: set[_Connection] = set()
 
@@ -253,10 +307,9 @@ class Pool:
         self._idle.clear()
 
     def _encoded(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        length = f"Content-Length: {len(body)}\r\n" if body is not None else ""
-        head = f"{method} {self._path}{target} HTTP/1.1\r\n{self._common}{lines}{length}\r\n"
-        return head.encode("latin-1") + (body or b"")
+        if body is None:
+            return encode_head(method, target, headers, self._origin)
+        return encode_head(method, target, headers, self._origin, len(body)) + body
 
     async def _exchange(self, connection: _Connection, request: bytes, permit: Callable[[], None] | None) -> Exchange:
         exchange = connection.exchange = Exchange(self, connection)
