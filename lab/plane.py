@@ -114,6 +114,17 @@ class Plane:
         file = "-".join(filter(None, [namespace, name, pod])) + ".kubeconfig"
         return pki.kubeconfig(self.run.folder / file, self.url, self.authority.certificate, request.status.token)
 
+    def kubelet_kubeconfig(self, node: str) -> Path:
+        """A kubeconfig file with the credentials of a node's kubelet: user `system:node:NODE`, group `system:nodes`.
+
+        The node need not exist: a kubelet registers it with these credentials. They are as limited as a real kubelet's,
+        by the Node authorizer and the NodeRestriction admission plugin. The node's name can have up to 52 characters: a
+        certificate's common name has no more than 64.
+        """
+        pair = self.authority.sign(f"kubelet-of-{node}", f"system:node:{node}", groups=["system:nodes"])
+        path = self.run.folder / f"kubelet-of-{node}.kubeconfig"
+        return pki.kubeconfig(path, self.url, self.authority.certificate, pair)
+
     def kubectl(self, *arguments: str, standard_input: str | None = None) -> str:
         """Run kubectl as cluster-admin; what it complains of is the error."""
         command = [str(self.programs.path("kubectl")), f"--kubeconfig={self.kubeconfig()}", *arguments]

@@ -174,6 +174,11 @@ class Claims:
     def names(self) -> set[str]:
         return {str(claim.metadata.name) for claim in self._client.list(self._kind) if claim.metadata}
 
+    def uid(self, name: str) -> str:
+        metadata = self._client.get(self._kind, name).metadata
+        assert metadata
+        return str(metadata.uid)
+
     def is_leaving(self, name: str) -> bool:
         metadata = self._client.get(self._kind, name).metadata
         return bool(metadata and metadata.deletionTimestamp)
