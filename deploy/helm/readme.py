@@ -82,8 +82,8 @@ the ledger of removals.
 The policies need Kubernetes 1.30 or later. `helm template` cannot ask the cluster whether it supports them: if you
 render the chart that way, for example for GitOps, set `admissionPolicy.enabled=true`.
 
-[docs/security.md][security] has every right of every ServiceAccount, and why it is needed. There should be one
-release in a namespace: controllers tell worker pods by their labels there.
+[docs/security.md][security] has every right of every ServiceAccount, and why it is needed. Use one
+release per namespace. If two releases share a workers' namespace, set `admissionPolicy.additionalWorkerCreators`.
 
 [operator]: ../../../docs/operator.md
 [security]: ../../../docs/security.md

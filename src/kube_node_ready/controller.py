@@ -265,7 +265,9 @@ class Controller:
         self._view.node_changed(before, after)
         telling.noticed(before, after, self._policy)
         self._queue.add(name)
-        if after is None or (before and before.uid != after.uid):
+        if after is None:
+            self._without_slot.pop(name, None)
+        if before and (after is None or after.uid != before.uid or after.deleting):
             self._give_slots()
 
     def _worker_changed(self, _: str, before: Worker | None, after: Worker | None) -> None:

@@ -53,8 +53,8 @@ class RemovalImpossible(Exception):  # noqa: N818  a state of affairs, not a fau
     """The node must stay for now, for a reason that is not the budget's."""
 
 
-class ForeignWorker(Exception):  # noqa: N818  it says what was found
-    """A pod passes for a worker, and does not run what the controller asks for; or whether it does cannot be known."""
+class ForeignWorker(Exception):  # noqa: N818  a finding, not a fault
+    """A pod looks like a worker but does not run what the controller asks for, or that cannot be determined."""
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -100,9 +100,8 @@ class Writer:
             case Announce():
                 return await self._announce(effect)
             case DropWorker(name, uid):
-                path = object_path("v1", "pods", name, namespace=self._template.namespace)
                 with suppress(NotFound, LostRace):  # it is gone, or another one has its name
-                    await self._kube.delete(path, uid=uid, grace_seconds=0)
+                    await self._kube.delete(self._pod_path(name), uid=uid, grace_seconds=0)
                 self._stores.worker_dropped(uid)
             case RemoveNode():
                 return await self._remove(effect)
@@ -123,27 +122,35 @@ class Writer:
             pod = _read_pod(await self._kube.create(self._pods, body))
         except AlreadyExists:
             await self._find_worker(node, name_of(node.uid, attempt))
-        else:
-            self._stores.worker_admitted(fingerprint(pod.spec))
-            self._stores.worker_written(pod)
+            return
+        if not _is_worker_of(pod, node):
+            await self._delete_pod(pod)
+            raise Refused(0, "Changed", "admission changed its owner or its labels, so it cannot be recognized")
+        self._stores.worker_admitted(fingerprint(pod.spec))
+        self._stores.worker_written(pod)
 
     async def _find_worker(self, node: Node, name: str) -> None:
-        """An earlier life of us made it, and the watch has yet to show it; or it is none, and only has its name."""
-        path = object_path("v1", "pods", name, namespace=self._template.namespace)
+        """A previous process created it, and the watch has yet to show it; or another client took its name."""
         try:
-            pod = _read_pod(await self._kube.get(path))
+            pod = _read_pod(await self._kube.get(self._pod_path(name)))
         except NotFound as why:
             raise LostRace(409, "Vanished", f"pod {name} is to be made again") from why
         if _is_worker_of(pod, node):
             self._stores.worker_written(pod)
             return
+        await self._delete_pod(pod)
         log("Unusable worker pod deleted", level="warn", node=node.name, pod=name, ranOn=pod.spec.get("nodeName"))
-        with suppress(NotFound):
-            await self._kube.delete(path, uid=pod.metadata.uid, grace_seconds=0)
         raise LostRace(409, "Unusable", f"pod {name} is to be made again")
 
+    async def _delete_pod(self, pod: Pod) -> None:
+        with suppress(NotFound):
+            await self._kube.delete(self._pod_path(pod.metadata.name), uid=pod.metadata.uid, grace_seconds=0)
+
+    def _pod_path(self, name: str) -> str:
+        return object_path("v1", "pods", name, namespace=self._template.namespace)
+
     async def _confirm_worker(self, node: Node, worker: Worker) -> None:
-        """What would the server make of our template? A worker of an earlier life of us is just that."""
+        """Compare it with what the server makes of our template now: a worker of a previous process is just that."""
         body = _encode(probe_pod(node, self._template))
         try:
             pod = _read_pod(await self._kube.create(self._pods, body, dryRun="All"))
@@ -242,6 +249,9 @@ class DryRun:
         self._stores.ledger_assumed()
 
     async def apply(self, effect: Effect) -> bool:
+        if isinstance(effect, ConfirmWorker):  # nothing follows from its verdict but a line in the log
+            self._stores.worker_admitted(effect.worker.fingerprint)
+            return True
         node: Node | None = getattr(effect, "node", None)
         attempt = getattr(effect, "attempt", "")
         kind, on = type(effect).__name__, node.name if node else getattr(effect, "name", "")

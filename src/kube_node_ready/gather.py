@@ -17,7 +17,7 @@ _RUSH = 32
 _RECHECKS = 32
 """So many verified nodes are checked again at a time."""
 _FINGERPRINTS = 10_000
-"""One is the rule; but admission may make something else of every pod."""
+"""Usually there is one. Admission can also make a different spec of every pod."""
 
 
 def _unknown(_: str) -> str:
@@ -147,16 +147,20 @@ class View:
     def _count_slots(self, uid: str) -> None:
         """A node takes one slot while a worker runs on it, however many pods pass for its workers.
 
-        Workers of nodes that are gone, or are not known yet, take none.
+        Workers of nodes that are gone, are being deleted, or are not known yet, take none.
         """
         node = self._nodes.get(self._names.get(uid, ""))
-        runs = node is not None and any(not worker.finished and worker.is_of(node) for worker in self._of(uid))
-        is_recheck = node is not None and node.labelled and runs
+        if node is None or node.deleting:
+            self._verifying.discard(uid)
+            self._rechecks.discard(uid)
+            return
+        runs = any(not worker.finished and worker.is_of(node) for worker in self._of(uid))
+        is_recheck = runs and node.labelled
         (self._verifying.add if runs else self._verifying.discard)(uid)
         (self._rechecks.add if is_recheck else self._rechecks.discard)(uid)
 
     def _judged(self, worker: Worker) -> Worker:
-        return worker if worker.fingerprint in self._fingerprints else replace(worker, genuine=False)
+        return replace(worker, genuine=True) if worker.fingerprint in self._fingerprints else worker
 
     def _forget(self, worker: Worker) -> None:
         self._known.discard(worker.uid)

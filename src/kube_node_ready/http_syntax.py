@@ -1,8 +1,8 @@
-"""HTTP/1.1 syntax: encode the head of a request, or refuse to; parse the head of an answer, or refuse it.
+"""HTTP/1.1 syntax: encode the head of a request and parse the head of an answer, or reject it.
 
 Paths and header values contain names that others chose: of nodes, of their owners, of pods. A CR LF in such a name ends
 our request and begins another one that carries our credentials (request splitting). So every client of this project
-encodes its request heads here, and whatever does not fit the grammar of RFC 9110 and RFC 9112 is refused. Nothing is
+encodes its request heads here, and whatever does not fit the grammar of RFC 9110 and RFC 9112 is rejected. Nothing is
 repaired: a repaired name is the name of another object.
 
 The worker starts on every node, so this module uses neither regular expressions nor anything else that takes time to
@@ -57,8 +57,7 @@ class Origin:
 
     def __init__(self, host: str, headers: Mapping[str, str], *, path: str = "", close: bool = False) -> None:
         if not is_host(host):
-            shown = f"…@{host.rpartition('@')[2]}" if "@" in host else host  # what precedes the @ can be a password
-            raise InvalidRequestError("host", _shown(shown), "a host name or IP address, and a port")
+            raise InvalidRequestError("host", _shown(without_user(host)), "a host name or IP address, and a port")
         if path and (not _is_target(path) or "?" in path):
             raise InvalidRequestError("path prefix", _shown(path), f'{_PATH_EXPECTED} and "?"')
         self.path = path
@@ -92,6 +91,11 @@ def encode_head(
 
 def is_host(text: str) -> bool:
     return bool(text) and text.isascii() and not text.encode("ascii").translate(None, _HOST)
+
+
+def without_user(url: str) -> str:
+    """For messages: what precedes an @ can be a password."""
+    return f"…@{url.rpartition('@')[2]}" if "@" in url else url
 
 
 def is_field_value(text: str) -> bool:
@@ -134,7 +138,7 @@ def _shown(value: str) -> str:
 def parse_head(head: bytes) -> tuple[int, dict[str, str]]:
     """The status and the headers, by lowercase name, of an answer's head without its empty line.
 
-    This and what follows raises a ValueError that says what is wrong with the answer.
+    All parsers here raise a ValueError that says what is wrong with the answer.
     """
     first, *lines = head.split(b"\r\n")
     status, headers = _status(first), _parse_fields(lines)
@@ -172,7 +176,7 @@ def _parse_fields(lines: Iterable[bytes]) -> dict[str, str]:
 
 
 def _check_framing(headers: Mapping[str, str]) -> None:
-    """Ambiguous framing is refused, also where no body follows: two parsers could see two different answers."""
+    """Ambiguous framing is rejected, also where no body follows: two parsers could see two different answers."""
     if is_chunked(headers) and "content-length" in headers:
         raise ValueError("it has both content-length and transfer-encoding")
     if "content-length" in headers:

@@ -1,7 +1,7 @@
 """The NodeClaim behind a Node: by whichever API version the server serves.
 
-A Node's owner references and providerID are its kubelet's to choose when it registers, so neither says whose claim it
-is. The claim's status does, and only Karpenter writes that: the claim of a node is the one whose status names the node.
+A kubelet chooses its Node's owner references and providerID when it registers, so neither proves whose claim it is. The
+claim's status does, since only Karpenter writes that: the claim of a node is the one whose status names the node.
 """
 
 import msgspec
@@ -60,7 +60,7 @@ async def _api(kube: Kube) -> str | None:
 
 
 async def _owner(kube: Kube, api: str, node: Node) -> NodeClaim | None:
-    """The claim that the Node names as its owner: one small request, where all claims may be thousands."""
+    """The claim that the Node names as its owner: one small request instead of a list of all claims."""
     if not node.claim:
         return None
     try:

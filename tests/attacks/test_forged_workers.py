@@ -27,13 +27,6 @@ PATIENCE = 120
 
 
 @pytest.fixture
-def site(plane: lab.Plane, namespace: str) -> Iterator[Site]:
-    mine = Site(plane, namespace)
-    yield mine
-    mine.leave()
-
-
-@pytest.fixture
 def attacker(site: Site) -> Iterator[Kubelet]:
     """A kubelet that no longer obeys, of a node that the controller knows."""
     with kubelets(site.plane, short_name("attacker", site.namespace)) as (kubelet,):

@@ -26,13 +26,6 @@ _API = "admissionregistration.k8s.io/v1"
 
 
 @pytest.fixture
-def site(plane: lab.Plane, namespace: str) -> Iterator[Site]:
-    mine = Site(plane, namespace)
-    yield mine
-    mine.leave()
-
-
-@pytest.fixture
 def mirror(site: Site) -> Iterator[None]:
     """Every pod of the namespace gets its image from another registry. Kubernetes 1.36 serves this by default."""
     path = "/spec/containers/0/image"

@@ -18,7 +18,6 @@ from lightkube import Client, KubeConfig
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Pod, ServiceAccount
 
-import lab
 from tests.attacks.history import History
 from tests.attacks.kubelet import IMAGE, Json, Kubelet, kubelets, pod_of, short_name, worker_name
 from tests.gated import Site
@@ -26,13 +25,6 @@ from tests.operator import operating
 
 PATIENCE = 120
 _GIVEN_BY_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
-
-
-@pytest.fixture
-def site(plane: lab.Plane, namespace: str) -> Iterator[Site]:
-    mine = Site(plane, namespace)
-    yield mine
-    mine.leave()
 
 
 @pytest.fixture

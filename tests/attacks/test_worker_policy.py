@@ -21,7 +21,7 @@ from kube_node_ready.daemonset.api import MERGE_PATCH, STRATEGIC_PATCH, Api
 from kube_node_ready.kube.errors import Refused
 from kube_node_ready.verify.model import Node
 from kube_node_ready.verify.workerpod import worker_pod
-from lab import pki, waiting
+from lab import waiting
 from tests import configs
 from tests.chart_run import Run, a_run
 from tests.installed import Release, api_of, apply, make_namespace
@@ -240,9 +240,7 @@ def account(namespace: str, name: str) -> list[Json]:
 
 def a_kubelet(plane: lab.Plane, name: str) -> tuple[Api, Node]:
     """The credentials of a node's kubelet, which has registered its Node."""
-    pair = plane.authority.sign(f"kubelet-{name}", f"system:node:{name}", groups=["system:nodes"])
-    file = plane.run.folder / f"kubelet-{name}.kubeconfig"
-    api = api_of(pki.kubeconfig(file, plane.url, plane.authority.certificate, pair))
+    api = api_of(plane.kubelet_kubeconfig(name))
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
     made = json.loads(api.create("/api/v1/nodes", json.dumps(node).encode()))
     return api, Node(name, made["metadata"]["uid"])

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from kube_node_ready.objects import Taint
+from kube_node_ready.verify import patches
 from kube_node_ready.verify.decide import could_not_start, decide, not_genuine
 from kube_node_ready.verify.model import (
     Announce,
@@ -45,7 +46,7 @@ def a_node(*, gated: bool = True, **facts: object) -> Node:
 
 def a_worker(attempt: int = 1, state: State = State.PASSED, **facts: object) -> Worker:
     defaults: dict[str, object] = {"name": f"worker-{attempt}", "uid": f"pod-{attempt}", "created": START}
-    defaults |= {"node_uid": UID, "node_name": "a"}
+    defaults |= {"node_uid": UID, "node_name": "a", "genuine": True}
     return Worker(attempt=attempt, state=state, **(defaults | facts))  # type: ignore[arg-type]
 
 
@@ -135,6 +136,36 @@ def test_a_worker_that_is_not_genuine_is_dropped_and_blames_nobody(worker: Worke
     assert isinstance(written, WriteRecord)
     assert (written.record.cause, written.record.blamed, written.record.checks) == (Cause.STOPPED, 0, ())
     assert dropped == DropWorker("worker-1", "pod-1")
+
+
+@pytest.mark.parametrize("retries", [1, 2, 5])
+def test_workers_that_are_not_genuine_never_exhaust_a_node(retries: int) -> None:
+    policy = Policy(POLICY.gates, max_failures=retries, slow_retry=None)
+    node = a_node()
+    for attempt in range(1, 10):
+        forged = a_worker(attempt, genuine=False)
+        _, written, _ = not_genuine(seen(node, forged), forged, policy, "it runs something else").effects
+        assert isinstance(written, WriteRecord)
+        assert written.record.attempt == attempt
+        node = a_node(record=written.record)
+    assert decide(seen(node, after=timedelta(hours=1)), policy).effects[0] == StartWorker(node, 10)
+    assert patches.status(node, node.record, policy)["status"]["conditions"][0]["reason"] == "VerificationFailed"
+
+
+def test_a_worker_that_is_not_genuine_does_not_lead_to_removal() -> None:
+    node = a_node(record=failed(6, blamed=6, attempt=6))
+    forged = a_worker(7, genuine=False)
+    _, written, _ = not_genuine(seen(node, forged), forged, REMOVING, "it runs something else").effects
+    assert isinstance(written, WriteRecord)
+    assert (written.record.failures, written.record.blamed) == (6, 0)
+    assert RemoveNode not in kinds(decide(seen(a_node(record=written.record)), REMOVING).effects)
+
+
+def test_the_reason_of_a_rejected_worker_is_one_short_line() -> None:
+    forged = a_worker(genuine=False)
+    decision = not_genuine(seen(a_node(), forged), forged, POLICY, "webhook: \x1b[31m" + "x\n" * 5000)
+    assert decision.reason.isprintable()
+    assert len(decision.reason) <= 500
 
 
 def test_a_worker_whose_verdict_is_on_record_opens_nothing() -> None:

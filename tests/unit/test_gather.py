@@ -65,6 +65,19 @@ def test_slots_are_taken_by_workers_of_nodes_that_are_there() -> None:
     assert view.free_slots == 1, "its node is gone"
 
 
+def test_a_node_that_is_being_deleted_gives_its_slot_back() -> None:
+    node = Node("a", "node-uid")
+    leaving = Node("a", "node-uid", deleting=True)
+    nodes = {"a": node}
+    view = View(POLICY, nodes, slots=1)
+    view.node_changed(None, node)
+    view.worker_changed(None, running(1, node))
+    assert view.free_slots == 0
+    nodes["a"] = leaving
+    view.node_changed(node, leaving)
+    assert view.free_slots == 1
+
+
 def test_a_node_takes_one_slot_however_many_pods_pass_for_its_workers() -> None:
     node = Node("a", "node-uid")
     view = View(POLICY, {"a": node}, slots=2)

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from kube_node_ready.objects import Taint
 from kube_node_ready.verify import budget, patches
-from kube_node_ready.verify.decide import could_not_start, decide
+from kube_node_ready.verify.decide import could_not_start, decide, not_genuine
 from kube_node_ready.verify.model import (
     Announce,
     Cause,
     CloseGate,
+    ConfirmWorker,
     Decision,
     DropWorker,
     Fleet,
@@ -57,7 +58,7 @@ def look(node: Node, worker: Worker | None = None, *, after: timedelta = INTERVA
 
 
 def a_worker(state: State, cause: Cause = Cause.CHECKS, **facts: object) -> Worker:
-    worker = Worker("w", "w-uid", "uid-a", 5, "a", START + INTERVAL, state=state, finished=True)
+    worker = Worker("w", "w-uid", "uid-a", 5, "a", START + INTERVAL, state=state, finished=True, genuine=True)
     if state is State.FAILED:
         worker = replace(worker, cause=cause, reason="dns: no answer")
     return replace(worker, **facts)
@@ -65,6 +66,31 @@ def a_worker(state: State, cause: Cause = Cause.CHECKS, **facts: object) -> Work
 
 def kinds(decision: Decision) -> list[type]:
     return [type(effect) for effect in decision.effects]
+
+
+@pytest.mark.parametrize("state", [State.PASSED, State.FAILED])
+def test_no_verdict_counts_before_its_worker_is_confirmed(state: State) -> None:
+    worker = a_worker(state, genuine=False)
+    decision = look(doubtful(2), worker)
+    assert decision.phase is Phase.REVERIFYING
+    assert decision.effects == (ConfirmWorker(doubtful(2), worker),)
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_worker_on_another_node_closes_nothing(state: State) -> None:
+    decision = look(doubtful(2), a_worker(state, node_name="b"))
+    assert CloseGate not in kinds(decision)
+    assert WriteRecord not in kinds(decision)
+
+
+def test_a_worker_that_is_not_genuine_closes_nothing_and_is_dropped() -> None:
+    forged, node = a_worker(State.FAILED, genuine=False), doubtful(2)
+    decision = not_genuine(Snapshot(START + INTERVAL, node, (forged,), version="7"), forged, WATCHING, "forged")
+    assert decision.phase is Phase.VERIFIED
+    note, dropped = decision.effects
+    assert isinstance(note, WriteRecord)
+    assert (note.record.outcome, note.record.failures, note.record.cause) == (Outcome.PASSED, 2, Cause.STOPPED)
+    assert dropped == DropWorker("w", "w-uid")
 
 
 def turns(node: Node, policy: Policy = WATCHING, hours: int = 3) -> list[timedelta]:

@@ -12,6 +12,7 @@ from tempfile import NamedTemporaryFile
 
 import yaml
 
+from kube_node_ready import http_syntax
 from kube_node_ready.checks import settings
 from kube_node_ready.checks.access import Access, NoAccessError, check_token, trusting
 from kube_node_ready.checks.record import Record
@@ -54,7 +55,7 @@ def load(path: Path, *, credentials: bool = True) -> Access:
     server = str(parts.cluster.get("server", ""))
     url = settings.url(server)
     if not url or url.scheme != "https" or "?" in url.path:
-        shown = f"…@{server.rpartition('@')[2]}" if "@" in server else server  # what precedes the @ can be a password
+        shown = http_syntax.without_user(server)
         raise NoAccessError(f"{path}: server: {shown!a} is invalid; expected an https:// URL without a user or a query")
     name = str(parts.cluster.get("tls-server-name") or "")
     token = _token(parts) if credentials else ""

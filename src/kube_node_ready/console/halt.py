@@ -6,7 +6,7 @@ import asyncio
 import msgspec
 
 from kube_node_ready import ledger, watched
-from kube_node_ready.api_paths import object_path
+from kube_node_ready.api_paths import InvalidNameError, object_path
 from kube_node_ready.console import output, reading
 from kube_node_ready.console.installed import Installed, Mode
 from kube_node_ready.console.mistakes import Mistake
@@ -16,6 +16,7 @@ from kube_node_ready.console.status import ATTENTION, OK, place
 from kube_node_ready.kube.client import Kube, PatchKind
 from kube_node_ready.kube.errors import AlreadyExists, NotFound
 from kube_node_ready.verify.nodes import PAUSE_ANNOTATION
+from kube_node_ready.verify.report import printable
 
 _CONFIGMAPS = "configmaps"
 _SINGLE = "nodes that were paused by name still are, until they are resumed by name"
@@ -79,8 +80,8 @@ async def _one(kube: Kube, name: str, *, paused: bool) -> int:
     try:
         with asking("patch", "nodes"):
             await kube.patch(object_path("v1", "nodes", name), body(paused=paused), PatchKind.MERGE)
-    except NotFound:
-        output.say(f"{name}: there is no such node")
+    except (NotFound, InvalidNameError):
+        output.say(f"{printable(name)}: there is no such node")
         return ATTENTION
     output.out([f"{name}: " + (f"it is not removed until `resume {name}`" if paused else "its pause is over")])
     return OK

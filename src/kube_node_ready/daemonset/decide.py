@@ -150,6 +150,7 @@ def _worker(node: Node, done: Round) -> Worker:
         reason=done.report.reason,
         report=done.report,
         finished=True,
+        genuine=True,
     )
 
 

@@ -19,7 +19,7 @@ from lightkube.config.models import NameValue, User, UserExec
 from lightkube.core.exceptions import ConfigError
 from msgspec import Struct
 
-from kube_node_ready.http_syntax import is_field_value, is_host
+from kube_node_ready.http_syntax import is_field_value, is_host, without_user
 from kube_node_ready.kube.errors import AccessError
 from kube_node_ready.kube.kubeconfig import load
 
@@ -79,14 +79,12 @@ def _access(config: KubeConfig, context: str | None) -> Access:
 
 def _check_server(server: str) -> None:
     if not _is_server(server):
-        # What precedes an @ can be a password.
-        shown = f"…@{server.rpartition('@')[2]}" if "@" in server else server
         expected = "a URL such as https://10.0.0.1:6443, without a user name, a query or spaces"
-        raise ConfigError(f"server: {shown!a} is invalid; expected {expected}")
+        raise ConfigError(f"server: {without_user(server)!a} is invalid; expected {expected}")
 
 
 def _is_server(server: str) -> bool:
-    # urlsplit drops line breaks and leading spaces without a word, so the text itself is checked.
+    # urlsplit silently drops line breaks and leading spaces, so the text itself is checked.
     if not server.isascii() or not server.isprintable() or not set(server).isdisjoint(' ?#@\\"<>'):
         return False
     try:

@@ -231,7 +231,7 @@ def resource(path: str) -> str:
 
 
 async def _lines(chunks: AsyncIterator[bytes], request: _Request) -> AsyncGenerator[bytes, None]:
-    """Whole lines only: what a cut connection left of its last line is nobody's."""
+    """Whole lines only: what a cut connection left of its last line is dropped."""
     begun: list[bytes] = []
     size = 0
     with _as_unreachable(request, heard_before=True):

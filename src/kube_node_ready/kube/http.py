@@ -36,7 +36,7 @@ _SOCKET_OPTIONS = {
 
 
 class Broken(OSError):  # noqa: N818  as in errors.py
-    """The connection ended before the answer did, or what came is no HTTP, or it exceeds a limit."""
+    """The connection ended before the answer did, what came is not HTTP, or it exceeds a limit."""
 
 
 Nap = Callable[[], Awaitable[None] | None]
@@ -73,7 +73,7 @@ class Exchange:
         """The whole body. One of more than `limit` bytes is Broken, as soon as that is known."""
         self._body_limit = limit
         if self._buffered > limit or int(self.headers.get("content-length", 0)) > limit:
-            self._refuse(f"the body has more than {limit} bytes")
+            self._reject(f"the body has more than {limit} bytes")
         self._connection.resume()
         while not self._complete:
             await self._more()
@@ -133,20 +133,20 @@ class Exchange:
             self._check_quiet(data)
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, Broken) as error:
-            self.fail(f"the answer is no HTTP: {error}")
+            self.fail(f"the answer is not HTTP: {error}")
             self._connection.abort()
         self._wake()
 
     def _check_quiet(self, data: bytes) -> None:
         """The parser buffers a header until it ends and skips chunk extensions, so neither has a limit there."""
         if not self._bytes_without_body and not self.status and data[:1] != b"H":
-            self._refuse(f"the answer is no HTTP: it begins with {data[:20]!r}")  # the parser also reads RTSP and ICE
+            self._reject(f"the answer is not HTTP: it begins with {data[:20]!r}")  # the parser also reads RTSP and ICE
         if self._bytes_without_body > MAX_HEAD_BYTES:
-            self._refuse(f"more than {MAX_HEAD_BYTES} bytes came without a byte of the body")
+            self._reject(f"more than {MAX_HEAD_BYTES} bytes came without a byte of the body")
         self._bytes_without_body += len(data)
 
-    def _refuse(self, why: str) -> NoReturn:
-        self._failure = self._failure or Broken(why)
+    def _reject(self, reason: str) -> NoReturn:
+        self._failure = self._failure or Broken(reason)
         self._keep_alive = False
         raise self._failure
 
@@ -175,27 +175,27 @@ class Exchange:
         self._header_count += 1
         self._header_bytes += len(name) + len(value)
         if self._header_count > MAX_HEADERS:
-            self._refuse(f"the answer has more than {MAX_HEADERS} headers")
+            self._reject(f"the answer has more than {MAX_HEADERS} headers")
         if self._header_bytes > MAX_HEAD_BYTES:
-            self._refuse(f"the headers of the answer have more than {MAX_HEAD_BYTES} bytes")
+            self._reject(f"the headers of the answer have more than {MAX_HEAD_BYTES} bytes")
         key = name.decode("latin-1").lower()
         # Several lengths, or a length with an encoding, the parser refuses; other encodings it does not.
         if key == "transfer-encoding" and (key in self.headers or value.strip(b" \t").lower() != b"chunked"):
-            self._refuse(f"transfer-encoding: {value[:40]!r} is invalid; expected chunked, once")
+            self._reject(f"transfer-encoding: {value[:40]!r} is invalid; expected chunked, once")
         if not self.status:  # otherwise it is a trailer, which comes too late to describe the answer
             self.headers[key] = value.strip(b" \t").decode("latin-1")
 
     def on_headers_complete(self) -> None:
         status, version = self._parser.get_status_code(), self._parser.get_http_version()
         if status < HTTPStatus.CONTINUE or version not in ("1.0", "1.1"):
-            self._refuse(f"the answer is no HTTP: version {version}, status {status}")
+            self._reject(f"the answer is not HTTP: version {version}, status {status}")
         if status >= HTTPStatus.OK:
             self.status = status
             return
         self.headers.clear()  # an interim answer: the one we wait for follows
         self._interim_answers += 1
         if self._interim_answers > MAX_INTERIM_ANSWERS:
-            self._refuse(f"the answer follows more than {MAX_INTERIM_ANSWERS} interim answers")
+            self._reject(f"the answer follows more than {MAX_INTERIM_ANSWERS} interim answers")
 
     def on_body(self, body: bytes) -> None:
         self._bytes_without_body = 0
@@ -203,7 +203,7 @@ class Exchange:
         self._buffered += len(body) + PIECE_BYTES
         if self._body_limit is not None:
             if self._buffered > self._body_limit:
-                self._refuse(f"the body has more than {self._body_limit} bytes")
+                self._reject(f"the body has more than {self._body_limit} bytes")
         elif self._buffered > _MOST_BUFFERED:
             self._connection.pause()
 
@@ -263,7 +263,7 @@ class Pool:
     """Connections to one server, as many as there are exchanges at a time. Those that idle are used again."""
 
     def __init__(self, server: str, tls: ssl.SSLContext | None, headers: Mapping[str, str]) -> None:
-        url = urlsplit(server)  # which drops line breaks without a word; access.py refuses such a server
+        url = urlsplit(server)  # which silently drops line breaks; access.py rejects such a server
         secure = url.scheme == "https"
         self._host = url.hostname or ""
         self._port = url.port or (443 if secure else 80)

@@ -48,8 +48,8 @@ def verdict(seen: Snapshot, worker: Worker, policy: Policy) -> Verdict | None:
 
 
 def to_confirm(seen: Snapshot, worker: Worker, phase: Phase) -> Decision:
-    """A verdict of a pod that this controller is not known to have created: by an earlier life of it, or by others."""
-    reason = f"the worker of attempt {worker.attempt} ended; the controller compares it with its template"
+    """A verdict of a pod that this controller process did not create: a previous one did, or another client."""
+    reason = f"attempt {worker.attempt} has a result; its worker pod is not confirmed yet"
     return Decision(phase, reason, (ConfirmWorker(seen.node, worker),))
 
 

@@ -24,6 +24,8 @@ a look of its own, which in a rush comes later. A failed worker stays, for its l
 import zlib
 from datetime import timedelta
 
+from msgspec.structs import replace
+
 from kube_node_ready.verify import attempt as attempts
 from kube_node_ready.verify import budget, reverify
 from kube_node_ready.verify.attempt import NONE, drop_all, seconds, since_verdict, undecided
@@ -192,20 +194,26 @@ def _fail(seen: Snapshot, worker: Worker, policy: Policy, verdict: attempts.Verd
 def could_not_start(seen: Snapshot, attempt: int, policy: Policy, reason: str) -> Decision:
     """What follows when the API server would not have the worker pod at all."""
     refusal = f"the worker pod was refused: {printable(reason, _LONGEST_REFUSAL)}"
+    verdict = attempts.Verdict(passed=False, cause=Cause.REFUSED, reason=refusal)
     if not policy.guards(seen.node):
-        return reverify.not_judged(seen, attempt, refusal, policy)
-    record = _failure(seen, attempt, policy, attempts.Verdict(passed=False, cause=Cause.REFUSED, reason=refusal))
+        return reverify.not_judged(seen, attempt, verdict, policy)
+    record = _failure(seen, attempt, policy, verdict)
     return Decision(Phase.FAILED, record.reason, _record_failure(seen, record, policy))
 
 
 def not_genuine(seen: Snapshot, worker: Worker, policy: Policy, reason: str) -> Decision:
-    """What follows when a worker turns out not to run what the controller asks for: no verdict, and a new attempt."""
+    """What follows when a worker turns out not to run what the controller asks for: no verdict, and a new attempt.
+
+    It causes a backoff, but never exhausts the retries: a leftover of an upgrade must not strand a node.
+    """
+    verdict = attempts.Verdict(passed=False, cause=Cause.STOPPED, reason=printable(reason, _LONGEST_REFUSAL))
+    drop = DropWorker(worker.name, worker.uid)
     if not policy.guards(seen.node):
-        return reverify.not_judged(seen, worker.attempt, reason, policy)
-    verdict = attempts.Verdict(passed=False, cause=Cause.STOPPED, reason=reason)
-    record = _failure(seen, worker.attempt, policy, verdict)
-    effects = (*_record_failure(seen, record, policy), DropWorker(worker.name, worker.uid))
-    return Decision(Phase.FAILED, reason, effects)
+        return reverify.not_judged(seen, worker.attempt, verdict, policy, drop)
+    failed = _failure(seen, worker.attempt, policy, verdict)
+    before = seen.node.record.failures
+    record = replace(failed, failures=max(before, min(failed.failures, policy.max_failures - 1)))
+    return Decision(Phase.FAILED, record.reason, (*_record_failure(seen, record, policy), drop))
 
 
 def _record_failure(seen: Snapshot, record: Record, policy: Policy) -> tuple[Effect, ...]:
@@ -259,6 +267,8 @@ def told(record: Record, policy: Policy) -> str:
         return f"verified before, but attempt {record.attempt} did not pass: {record.reason}"
     if record.outcome is Outcome.PENDING:
         return f"to be verified again: {record.reason}"
+    if not record.failures:
+        return record.reason
     if record.failures > policy.max_failures:
         return f"{record.reason} (failure {record.failures} in a row)"
     return f"{record.reason} (attempt {record.failures} of {policy.max_failures})"

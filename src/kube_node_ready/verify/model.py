@@ -121,7 +121,7 @@ class Worker(Struct, frozen=True):
     """No container of it runs, or will."""
     fingerprint: str = ""
     """What it runs."""
-    genuine: bool = True
+    genuine: bool = False
     """Whether it is known to run what the controller asks for. If not, its verdict does not count."""
 
     @property

@@ -58,10 +58,10 @@ def is_doubtful(node: Node) -> bool:
     return node.labelled and node.record.outcome is Outcome.PASSED and node.record.failures > 0
 
 
-def not_judged(seen: Snapshot, number: int, reason: str, policy: Policy) -> Decision:
-    """The worker pod was rejected, or is not one of ours, which says nothing about the node."""
-    record = _noted(seen, number, Verdict(passed=False, cause=Cause.REFUSED, reason=reason))
-    return Decision(Phase.VERIFIED, reason, (WriteRecord(seen.node, record, seen.version),), recheck=policy.resync)
+def not_judged(seen: Snapshot, number: int, verdict: Verdict, policy: Policy, *also: Effect) -> Decision:
+    """The worker pod was rejected by the server or by us, which says nothing about the node."""
+    note = WriteRecord(seen.node, _noted(seen, number, verdict), seen.version)
+    return Decision(Phase.VERIFIED, verdict.reason, (note, *also), recheck=policy.resync)
 
 
 def _judge(seen: Snapshot, worker: Worker, policy: Policy, rule: Reverification) -> Decision:

@@ -1,7 +1,7 @@
 """The worker pod: made for a node and an attempt, and read back as a verdict.
 
 Its name carries both, and a name cannot be edited. But any name can be forged, so a pod is read as a worker only if its
-owner is the node that its name means, and it is no mirror pod; and its verdict counts only on that node
+owner is the node that its name means, and it is not a mirror pod; and its verdict counts only on that node
 (`Worker.is_of`) and with the fingerprint of a worker of ours (`Worker.genuine`). A node's own name may have 253
 characters, so it is in an annotation and not in the pod's name.
 """
@@ -112,7 +112,7 @@ def worker_pod(node: Node, attempt: int, template: PodTemplate) -> dict[str, Any
 
 
 def probe_pod(node: Node, template: PodTemplate) -> dict[str, Any]:
-    """A worker for a dry run of its creation. Its name is the server's to choose, so nobody can occupy it."""
+    """A worker for a dry run of its creation. The server chooses its name, so no other client can occupy it."""
     pod = worker_pod(node, 1, template)
     del pod["metadata"]["name"]
     pod["metadata"]["generateName"] = f"{_PREFIX}probe-"

@@ -1,0 +1,15 @@
+"""What several attacks need."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import lab
+from tests.gated import Site
+
+
+@pytest.fixture
+def site(plane: lab.Plane, namespace: str) -> Iterator[Site]:
+    mine = Site(plane, namespace)
+    yield mine
+    mine.leave()

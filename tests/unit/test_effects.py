@@ -1,0 +1,178 @@
+"""How a worker is confirmed, and what happens if it cannot be. tests/attacks does the same on a real API server."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import pytest
+
+from kube_node_ready.effects import DryRun, ForeignWorker, Setup, Writer
+from kube_node_ready.kube.errors import AlreadyExists, KubeError, LostRace, Refused, Throttled
+from kube_node_ready.objects import Pod
+from kube_node_ready.verify.fingerprint import fingerprint
+from kube_node_ready.verify.model import ConfirmWorker, Node, StartWorker, Worker
+from kube_node_ready.verify.workerpod import PodTemplate, name_of, read_worker, worker_pod
+from tests.model import POLICY
+
+if TYPE_CHECKING:
+    from kube_node_ready.effects import Stores
+    from kube_node_ready.kube.client import Kube
+
+UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
+NODE = Node("a", UID)
+TEMPLATE = PodTemplate("workers", "registry.example/worker:1", POLICY.gates)
+PODS = "/api/v1/namespaces/workers/pods"
+Json = dict[str, Any]
+
+
+class Server:
+    """Answers creations with what `admit` makes of them, and has one other pod."""
+
+    def __init__(self, there: Json | None = None) -> None:
+        self.calls: list[tuple[str, str]] = []
+        self.failure: KubeError | None = None
+        self._there = there
+
+    def admit(self, pod: Json) -> Json:
+        mirrored = pod["spec"]["containers"][0]["image"].replace("registry.example", "mirror.example")
+        pod["spec"]["containers"][0]["image"] = mirrored
+        return pod
+
+    async def create(self, path: str, body: bytes, **params: str) -> bytes:
+        self.calls.append(("dry run" if params.get("dryRun") == "All" else "create", path))
+        if self.failure:
+            raise self.failure
+        pod = msgspec.json.decode(body)
+        pod["metadata"] |= {"uid": "pod-uid", "resourceVersion": "1"}
+        pod["metadata"].setdefault("name", "generated")
+        return msgspec.json.encode(self.admit(pod))
+
+    async def get(self, path: str) -> bytes:
+        self.calls.append(("get", path))
+        return msgspec.json.encode(self._there)
+
+    async def delete(self, path: str, *, uid: str, grace_seconds: int) -> None:
+        assert grace_seconds == 0
+        self.calls.append((f"delete {uid}", path))
+
+
+class Known:
+    """What the controller was told."""
+
+    def __init__(self) -> None:
+        self.admitted: list[str] = []
+        self.written: list[str] = []
+
+    def worker_admitted(self, known: str) -> None:
+        self.admitted.append(known)
+
+    def worker_written(self, pod: Pod) -> None:
+        self.written.append(pod.metadata.name)
+
+
+def a_writer(server: Server, known: Known) -> Writer:
+    setup = Setup(lambda: datetime.now(UTC), "test", "")
+    return Writer(cast("Kube", server), cast("Stores", known), POLICY, TEMPLATE, setup)
+
+
+def a_pod(server: Server, **metadata: Any) -> Json:  # noqa: ANN401  as in JSON
+    pod = worker_pod(NODE, 1, TEMPLATE)
+    pod["metadata"] |= {"uid": "old-uid", "resourceVersion": "1"} | metadata
+    return server.admit(pod)
+
+
+def a_worker(pod: Json) -> Worker:
+    worker = read_worker(msgspec.convert(pod, Pod))
+    assert worker
+    return worker
+
+
+def test_a_worker_is_confirmed_by_what_admission_makes_of_the_template() -> None:
+    server, known = Server(), Known()
+    worker = a_worker(a_pod(server))
+    asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
+    assert known.admitted == [worker.fingerprint]
+    assert server.calls == [("dry run", PODS)], "nothing is stored"
+
+
+def test_a_worker_that_admission_did_not_make_of_the_template_is_not_confirmed() -> None:
+    server, known = Server(), Known()
+    worker = a_worker(worker_pod(NODE, 1, TEMPLATE))  # with the image that admission would have replaced
+    with pytest.raises(ForeignWorker, match="does not run what the controller asks for"):
+        asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
+    assert worker.fingerprint not in known.admitted
+
+
+def test_a_worker_that_cannot_be_compared_is_not_confirmed() -> None:
+    server, known = Server(), Known()
+    worker = a_worker(a_pod(server))
+    server.failure = Refused(400, "BadRequest", "the webhook does not support dry run")
+    with pytest.raises(ForeignWorker, match=r"cannot confirm that pod .* is a worker: the webhook does not support"):
+        asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
+    assert not known.admitted
+
+
+def test_a_server_that_is_busy_is_asked_again() -> None:
+    server, known = Server(), Known()
+    worker = a_worker(a_pod(server))
+    server.failure = Throttled(429, "TooManyRequests", "later")
+    with pytest.raises(Throttled):
+        asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
+
+
+def test_the_answer_to_a_creation_is_what_workers_are_compared_with() -> None:
+    server, known = Server(), Known()
+    asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
+    assert known.admitted == [fingerprint(a_pod(server)["spec"])]
+    assert known.written == [name_of(UID, 1)]
+
+
+@pytest.mark.parametrize("metadata", [{"ownerReferences": []}, {"labels": {}}], ids=["owner", "labels"])
+def test_a_worker_that_admission_makes_unrecognizable_is_reported(metadata: Json) -> None:
+    server, known = Server(), Known()
+
+    def admit(pod: Json) -> Json:
+        pod["metadata"] |= metadata
+        return pod
+
+    server.admit = admit  # type: ignore[method-assign]
+    with pytest.raises(Refused, match="admission changed its owner or its labels"):
+        asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
+    assert server.calls[-1] == ("delete pod-uid", f"{PODS}/{name_of(UID, 1)}")
+    assert not known.admitted
+    assert not known.written
+
+
+def test_a_worker_of_a_previous_process_is_taken_over() -> None:
+    server, known = Server(), Known()
+    server = Server(a_pod(server))
+    server.failure = AlreadyExists(409, "AlreadyExists", "it exists")
+    asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
+    assert known.written == [name_of(UID, 1)]
+    assert not known.admitted, "what it runs is compared when it has a result"
+
+
+FOREIGN: dict[str, Json] = {
+    "a mirror pod": {"annotations": {"kubernetes.io/config.mirror": "0"}},
+    "of another owner": {"ownerReferences": [{"kind": "Node", "name": "b", "uid": "other"}]},
+    "without labels": {"labels": {}},
+}
+
+
+@pytest.mark.parametrize("metadata", FOREIGN.values(), ids=FOREIGN)
+def test_a_pod_that_only_has_the_name_of_a_worker_is_deleted(metadata: Json) -> None:
+    known = Known()
+    server = Server(a_pod(Server(), **metadata))
+    server.failure = AlreadyExists(409, "AlreadyExists", "it exists")
+    with pytest.raises(LostRace):
+        asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
+    assert server.calls[-1] == ("delete old-uid", f"{PODS}/{name_of(UID, 1)}")
+    assert not known.written
+
+
+def test_a_dry_run_goes_on_to_what_would_follow() -> None:
+    known = Known()
+    worker = a_worker(a_pod(Server()))
+    assert asyncio.run(DryRun(cast("Stores", known)).apply(ConfirmWorker(NODE, worker)))
+    assert known.admitted == [worker.fingerprint]
