@@ -269,7 +269,7 @@ async def test_an_answer_cut_short_is_broken() -> None:
 @on_both_loops
 async def test_what_is_no_http_is_broken() -> None:
     async with speaking(saying(b"SSH-2.0-OpenSSH_9.2\r\n")) as (_, pool):
-        with pytest.raises(Broken, match="the answer is no HTTP"):
+        with pytest.raises(Broken, match="the answer is not HTTP"):
             await ask(pool)
 
 
@@ -334,7 +334,7 @@ FINAL = b"Content-Length: 5\r\n\r\nhello"
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "transfer-encoding: .* is invalid"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\n\r\nhello", "transfer-encoding: .* is invalid"),
         (CHUNKED + b"0\r\nTransfer-Encoding: gzip\r\n\r\n", "transfer-encoding: .* is invalid"),
-        (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "no HTTP"),
+        (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "not HTTP"),
         (b"HTTP/1.1 000 OK\r\n" + FINAL, "status 0"),
         (b"HTTP/1.1 099 OK\r\n" + FINAL, "status 99"),
         (b"HTTP/2.0 200 OK\r\n" + FINAL, "version 2.0"),
