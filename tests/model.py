@@ -204,7 +204,7 @@ class Cluster:
         self._admitted.add(expected)
         if worker.fingerprint != expected:
             seen = self._snapshot(node.name)
-            for effect in not_genuine(seen, worker, self.policy, "not a worker of ours").effects:
+            for effect in not_genuine(seen, worker.attempt, self.policy, "not a worker of ours").effects:
                 self.apply(effect)
 
     def _find(self, node: Node) -> Json:

@@ -139,9 +139,9 @@ class Controller:
                 await self._do_instead(seen, refused, writer)
                 return
             except ForeignWorker as error:
-                assert isinstance(effect, ConfirmWorker)
-                log("Worker pod rejected", level="warn", node=seen.node.name, pod=effect.worker.name, error=str(error))
-                await self._do_instead(seen, not_genuine(seen, effect.worker, self._policy, str(error)), writer)
+                log("Worker pod rejected", level="warn", node=seen.node.name, error=str(error))
+                attempt = seen.node.record.attempt + 1
+                await self._do_instead(seen, not_genuine(seen, attempt, self._policy, str(error)), writer)
                 return
             except (LookUpFailed, RemovalImpossible) as why:
                 await self._stay(effect, str(why), writer)

@@ -138,6 +138,8 @@ class Writer:
         if _is_worker_of(pod, node):
             self._stores.worker_written(pod)
             return
+        if pod.metadata.deletion_timestamp:  # a finalizer keeps it, and so its name
+            raise ForeignWorker(f"pod {name} has the name of the worker, is not one, and cannot be deleted")
         await self._delete_pod(pod)
         log("Unusable worker pod deleted", level="warn", node=node.name, pod=name, ranOn=pod.spec.get("nodeName"))
         raise LostRace(409, "Unusable", f"pod {name} is to be made again")

@@ -154,7 +154,7 @@ class View:
             self._verifying.discard(uid)
             self._rechecks.discard(uid)
             return
-        runs = any(not worker.finished and worker.is_of(node) for worker in self._of(uid))
+        runs = any(worker.is_of(node) and not (worker.finished or worker.deleting) for worker in self._of(uid))
         is_recheck = runs and node.labelled
         (self._verifying.add if runs else self._verifying.discard)(uid)
         (self._rechecks.add if is_recheck else self._rechecks.discard)(uid)

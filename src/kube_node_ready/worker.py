@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 TERMINATION_LOG = "/dev/termination-log"
-EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_UNEXPECTED = 0, 1, 2, 3, 10
+EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_UNEXPECTED, EXIT_STOPPED = 0, 1, 2, 3, 10, 143
 _HELP = f"""\
 Proves from inside a pod that this node's network works, and says so by its exit code.
 
@@ -53,6 +53,7 @@ exit codes:
   2   the settings are wrong
   3   there is no way to talk to Kubernetes: no token, no certificate authority, no address
   10  something unexpected
+  143 stopped by SIGTERM before every check ended, which says nothing about the node
 """
 
 
@@ -91,8 +92,8 @@ def work(
         log.configure(settings.log_level, settings.log_format)
         dry_run = dry_run or settings.dry_run
         node = node or _nodes_name(dry_run=dry_run)
-        results = _check(settings, environ, folder)
-        code = EXIT_PASSED if all(result.ok for result in results) else EXIT_FAILED
+        results, stopped = _check(settings, environ, folder)
+        code = EXIT_PASSED if all(result.ok for result in results) else EXIT_STOPPED if stopped else EXIT_FAILED
     except SettingsError as why:
         code, error = EXIT_CONFIGURATION, str(why)
     except NoAccessError as why:
@@ -112,7 +113,8 @@ def _nodes_name(*, dry_run: bool) -> str:
     raise SettingsError(["NODE_NAME is not set; the pod must set it from spec.nodeName"])
 
 
-def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.PathLike[str]) -> list[Result]:
+def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.PathLike[str]) -> tuple[list[Result], bool]:
+    """The results, and whether they are incomplete because the pod is being stopped."""
     begun = time.monotonic()
     node, namespace = environ.get("NODE_NAME", ""), environ.get("POD_NAMESPACE", "")
     if (path := environ.get("KUBECONFIG", "")) and not environ.get("KUBERNETES_SERVICE_HOST", ""):
@@ -132,7 +134,7 @@ def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.Path
         log.log("Checks failed", level="error", node=node, failed=failed, total_duration=duration)
     else:
         log.log("All checks passed", node=node, total_duration=duration)
-    return results
+    return results, runner.stopped
 
 
 def _outside_jobs(settings: Settings, paths: str) -> tuple[Job, ...]:

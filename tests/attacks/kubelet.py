@@ -82,6 +82,7 @@ class Kubelet:
         *,
         labels: Mapping[str, str] = WORKER_LABELS,
         owner: Json | None = None,
+        finalizers: Sequence[str] = (),
     ) -> str:
         """Create a mirror pod on its own node, by default one that carries a worker's labels. Return its name."""
         itself = {"apiVersion": "v1", "kind": "Node", "name": self.node, "uid": self.uid, "controller": True}
@@ -91,6 +92,7 @@ class Kubelet:
             "labels": dict(labels),
             "annotations": {MIRROR: "forged", "node-ready/worker-image": IMAGE},
             "ownerReferences": [owner or itself],
+            "finalizers": list(finalizers),
         }
         container = {"name": "worker", "image": IMAGE}
         spec = {

@@ -24,6 +24,7 @@ REMOVES: dict[str, Any] = {"deleteFailedNodes": True, "removal": NO_LIMITS}
 HARSH = {"intervalSeconds": 1, "maxRetries": 1}
 SLOTS = 5
 PATIENCE = 120
+NO_FINALIZERS = '{"metadata":{"finalizers":null}}'
 
 
 @pytest.fixture
@@ -140,6 +141,21 @@ def test_a_node_whose_workers_name_is_taken_is_verified_by_a_worker_of_its_own(
     assert [pod for pod in site.pods_ever() if history.uid in pod], "a worker of its own ran"
     assert history.records()[-1]["outcome"] == "passed"
     assert not history.was_ever_blamed(), history.records()
+
+
+def test_a_name_that_a_finalizer_keeps_does_not_strand_a_node(
+    site: Site, attacker: Kubelet, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """The pod cannot be deleted, so the name of the first attempt stays taken. The next one has another name."""
+    (victim,) = site.join().names
+    history = History(site.plane, victim)
+    name = attacker.mirror(worker_name(history.uid, 1), site.namespace, finalizers=["example.com/hold"])
+    request.addfinalizer(lambda: site.kubectl("patch", "pod", name, "--type=merge", "--patch", NO_FINALIZERS))
+    with operating(tmp_path, site.plane.kubeconfig(), config(site, management={})):
+        site.until("it is verified", lambda: site.released(victim), PATIENCE)
+    assert history.records()[-1]["attempt"] == 2
+    assert not history.was_ever_blamed(), history.records()
+    assert any("cannot be deleted" in str(event.message) for event in site.events(victim))
 
 
 def test_a_forged_success_does_not_open_another_nodes_gate(site: Site, attacker: Kubelet, tmp_path: Path) -> None:

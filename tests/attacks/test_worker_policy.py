@@ -185,6 +185,7 @@ TAMPERING: Mapping[str, tuple[Request, str]] = {
         "spec.activeDeadlineSeconds",
     ),
     "an owner is added": (tenant_adds_an_owner, "metadata.ownerReferences"),
+    "the owner is removed": (tenant_changes(owned()), "metadata.ownerReferences"),
     "the owner is replaced": (tenant_changes(owned(an_owner(OTHER_UID))), "metadata.ownerReferences"),
 }
 TOLERATION = {"key": "example.com/added", "operator": "Exists", "effect": "NoSchedule"}
@@ -203,7 +204,6 @@ ALLOWED: Mapping[str, Request] = {
     ),
     "the worker gets another annotation": tenant_changes(annotated("example.com/note", "a")),
     "the worker gets a finalizer": tenant_changes({"metadata": {"finalizers": ["example.com/hold"]}}),
-    "the worker loses its owner, as by the garbage collector": tenant_changes(owned()),
     "the worker is written unchanged": tenant_changes({}),
     "a colleague of another release creates a worker": lambda scene: scene.create(
         scene.release.api(COLLEAGUE), scene.a_worker()

@@ -1233,7 +1233,7 @@ def test_the_worker_policy_covers_writes_to_pods_but_not_to_their_status() -> No
     rules = worker_policy()["matchConstraints"]["resourceRules"]
     assert [(rule["resources"], rule["operations"]) for rule in rules] == [
         (["pods"], ["CREATE", "UPDATE"]),
-        (["pods/ephemeralcontainers"], ["UPDATE"]),
+        (["pods/ephemeralcontainers", "pods/resize"], ["UPDATE"]),
     ]
 
 

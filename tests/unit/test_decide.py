@@ -129,7 +129,7 @@ def test_a_worker_that_runs_need_not_be_confirmed_yet() -> None:
 @pytest.mark.parametrize("worker", ENDED.values(), ids=ENDED)
 def test_a_worker_that_is_not_genuine_is_dropped_and_blames_nobody(worker: Worker) -> None:
     forged = msgspec.structs.replace(worker, report=Report((CheckResult("dns", ok=False),)))
-    decision = not_genuine(seen(a_node(record=failed(1)), forged), forged, POLICY, "it runs something else")
+    decision = not_genuine(seen(a_node(), forged), forged.attempt, POLICY, "it runs something else")
     announced, written, dropped = decision.effects
     assert decision.phase is Phase.FAILED
     assert isinstance(announced, Announce)
@@ -144,7 +144,7 @@ def test_workers_that_are_not_genuine_never_exhaust_a_node(retries: int) -> None
     node = a_node()
     for attempt in range(1, 10):
         forged = a_worker(attempt, genuine=False)
-        _, written, _ = not_genuine(seen(node, forged), forged, policy, "it runs something else").effects
+        _, written, _ = not_genuine(seen(node, forged), forged.attempt, policy, "it runs something else").effects
         assert isinstance(written, WriteRecord)
         assert written.record.attempt == attempt
         node = a_node(record=written.record)
@@ -155,7 +155,7 @@ def test_workers_that_are_not_genuine_never_exhaust_a_node(retries: int) -> None
 def test_a_worker_that_is_not_genuine_does_not_lead_to_removal() -> None:
     node = a_node(record=failed(6, blamed=6, attempt=6))
     forged = a_worker(7, genuine=False)
-    _, written, _ = not_genuine(seen(node, forged), forged, REMOVING, "it runs something else").effects
+    _, written, _ = not_genuine(seen(node, forged), forged.attempt, REMOVING, "it runs something else").effects
     assert isinstance(written, WriteRecord)
     assert (written.record.failures, written.record.blamed) == (6, 0)
     assert RemoveNode not in kinds(decide(seen(a_node(record=written.record)), REMOVING).effects)
@@ -163,7 +163,7 @@ def test_a_worker_that_is_not_genuine_does_not_lead_to_removal() -> None:
 
 def test_the_reason_of_a_rejected_worker_is_one_short_line() -> None:
     forged = a_worker(genuine=False)
-    decision = not_genuine(seen(a_node(), forged), forged, POLICY, "webhook: \x1b[31m" + "x\n" * 5000)
+    decision = not_genuine(seen(a_node(), forged), forged.attempt, POLICY, "webhook: \x1b[31m" + "x\n" * 5000)
     assert decision.reason.isprintable()
     assert len(decision.reason) <= 500
 

@@ -171,6 +171,15 @@ def test_a_pod_that_only_has_the_name_of_a_worker_is_deleted(metadata: Json) -> 
     assert not known.written
 
 
+def test_a_name_that_a_finalizer_keeps_is_given_up() -> None:
+    known = Known()
+    leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/hold"], "ownerReferences": []}
+    server = Server(a_pod(Server(), **leaving))
+    server.failure = AlreadyExists(409, "AlreadyExists", "it exists")
+    with pytest.raises(ForeignWorker, match="has the name of the worker, is not one, and cannot be deleted"):
+        asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
+
+
 def test_a_dry_run_goes_on_to_what_would_follow() -> None:
     known = Known()
     worker = a_worker(a_pod(Server()))

@@ -85,7 +85,7 @@ def test_a_worker_on_another_node_closes_nothing(state: State) -> None:
 
 def test_a_worker_that_is_not_genuine_closes_nothing_and_is_dropped() -> None:
     forged, node = a_worker(State.FAILED, genuine=False), doubtful(2)
-    decision = not_genuine(Snapshot(START + INTERVAL, node, (forged,), version="7"), forged, WATCHING, "forged")
+    decision = not_genuine(Snapshot(START + INTERVAL, node, (forged,), version="7"), forged.attempt, WATCHING, "forged")
     assert decision.phase is Phase.VERIFIED
     note, dropped = decision.effects
     assert isinstance(note, WriteRecord)

@@ -142,12 +142,28 @@ def test_a_worker_is_about_the_node_that_it_runs_on(ran_on: str, counts: bool) -
 
 
 @pytest.mark.parametrize(
-    ("code", "cause"), [(1, Cause.CHECKS), (2, Cause.MISCONFIGURED), (3, Cause.STOPPED), (137, Cause.STOPPED)]
+    ("code", "cause"),
+    [(1, Cause.CHECKS), (2, Cause.MISCONFIGURED), (3, Cause.STOPPED), (137, Cause.STOPPED), (143, Cause.STOPPED)],
 )
 def test_an_exit_code_tells_who_is_to_blame(code: int, cause: Cause) -> None:
     worker = seen(phase="Failed", containerStatuses=ended(code, reason="Error"))
     assert (worker.state, worker.cause) == (State.FAILED, cause)
     assert worker.reason == f"the worker exited with code {code} (Error)"
+
+
+@pytest.mark.parametrize(("phase", "code"), [("Failed", 1), ("Failed", 143), ("Succeeded", 0)])
+def test_a_worker_that_was_deleted_while_it_ran_says_nothing_about_the_node(phase: str, code: int) -> None:
+    pod = made() | {"status": {"phase": phase, "containerStatuses": ended(code)}}
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    worker = read(pod)
+    assert (worker.state, worker.cause) == (State.FAILED, Cause.STOPPED)
+
+
+def test_an_init_container_that_was_interrupted_says_nothing_about_the_node() -> None:
+    statuses = [{"name": "disk", "state": {"terminated": {"exitCode": 143}}}]
+    pod = made() | {"status": {"phase": "Failed", "initContainerStatuses": statuses}}
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert read(pod).cause is Cause.STOPPED
 
 
 def test_the_report_gives_the_reason() -> None:

@@ -65,6 +65,8 @@ class Runner:
         self._numbers = itertools.count()
         self._running: dict[int, _Running] = {}
         self._results: list[Result] = []
+        self.stopped = False
+        """Whether checks were given up because of `stop`."""
 
     def stop(self) -> None:
         """End `run` soon. May be called from a signal handler."""
@@ -83,6 +85,7 @@ class Runner:
                 self._give_up_the_late()
                 continue
             if outcome is None:
+                self.stopped = True
                 self._give_up(list(self._running), "stopped before it ended")
             else:
                 for job in self._settle(outcome):

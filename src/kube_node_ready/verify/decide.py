@@ -201,19 +201,18 @@ def could_not_start(seen: Snapshot, attempt: int, policy: Policy, reason: str) -
     return Decision(Phase.FAILED, record.reason, _record_failure(seen, record, policy))
 
 
-def not_genuine(seen: Snapshot, worker: Worker, policy: Policy, reason: str) -> Decision:
-    """What follows when a worker turns out not to run what the controller asks for: no verdict, and a new attempt.
+def not_genuine(seen: Snapshot, attempt: int, policy: Policy, reason: str) -> Decision:
+    """What follows when the pod with a worker's name is not one, or not ours: no verdict, and an attempt more.
 
     It causes a backoff, but never exhausts the retries: a leftover of an upgrade must not strand a node.
     """
     verdict = attempts.Verdict(passed=False, cause=Cause.STOPPED, reason=printable(reason, _LONGEST_REFUSAL))
-    drop = DropWorker(worker.name, worker.uid)
     if not policy.guards(seen.node):
-        return reverify.not_judged(seen, worker.attempt, verdict, policy, drop)
-    failed = _failure(seen, worker.attempt, policy, verdict)
+        return reverify.not_judged(seen, attempt, verdict, policy, *drop_all(seen))
+    failed = _failure(seen, attempt, policy, verdict)
     before = seen.node.record.failures
     record = replace(failed, failures=max(before, min(failed.failures, policy.max_failures - 1)))
-    return Decision(Phase.FAILED, record.reason, (*_record_failure(seen, record, policy), drop))
+    return Decision(Phase.FAILED, record.reason, (*_record_failure(seen, record, policy), *drop_all(seen)))
 
 
 def _record_failure(seen: Snapshot, record: Record, policy: Policy) -> tuple[Effect, ...]:

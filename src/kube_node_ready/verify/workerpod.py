@@ -27,6 +27,7 @@ _PREFIX = "node-ready-worker-"
 _NAME = re.compile(_PREFIX + r"(?P<uid>[0-9a-f-]{36})-(?P<attempt>[1-9][0-9]{0,7})")
 _LONGEST_LABEL = 63
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+_FINISHED = ("Succeeded", "Failed")
 _CONFIG_FOLDER = "/etc/kube-node-ready"
 _HOPELESS = frozenset(
     {
@@ -137,7 +138,7 @@ def read_worker(pod: Pod) -> Worker | None:
         cause=cause,
         reason=printable(reason, 500),
         report=read(message) if message else None,
-        finished=pod.status.phase in ("Succeeded", "Failed"),
+        finished=pod.status.phase in _FINISHED,
         fingerprint=fingerprint(pod.spec),
     )
 
@@ -211,6 +212,9 @@ def _judge(pod: Pod) -> tuple[State, Cause, str, str]:
     """State, cause, reason, and the termination message."""
     ended = _terminated(pod)
     message = ended.message if ended else ""
+    if pod.metadata.deletion_timestamp and pod.status.phase in _FINISHED:
+        # Whoever deletes a worker interrupts its checks: that must not count against the node.
+        return State.FAILED, Cause.STOPPED, "the worker pod was deleted before its verdict was read", message
     if pod.status.phase == "Succeeded":
         return (*_judge_success(ended), message)
     if pod.status.phase == "Failed":
