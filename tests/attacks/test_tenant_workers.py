@@ -164,7 +164,7 @@ def patient(site: Site) -> dict[str, Any]:
 
 
 def a_worker(site: Site, kubelet: Kubelet, folder: Path) -> Json:
-    """A real worker, as the API server shows it to whoever can read pods. Its node and it are gone afterwards."""
+    """A real worker as an account that can read pods sees it. The worker and its node are gone afterwards."""
     kubelet.register(labels={"site": site.namespace}, taints=[site.gate])
     name = worker_name(kubelet.uid, 1)
     found: list[Pod] = []

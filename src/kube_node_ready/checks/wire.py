@@ -195,7 +195,7 @@ class Conversation:
         return Answer(status, headers, bytes(body), asked, answered)
 
     def _send(self, request: bytes, deadline: Deadline) -> None:
-        if self._rest:  # it followed the last answer, and is no answer to what was not asked yet
+        if self._rest:  # it followed the last answer, so it cannot answer this request
             raise ValueError("it began before the request was sent")
         self._connection.settimeout(deadline.left())
         self._connection.sendall(request)

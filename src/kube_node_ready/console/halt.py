@@ -81,7 +81,7 @@ async def _one(kube: Kube, name: str, *, paused: bool) -> int:
         with asking("patch", "nodes"):
             await kube.patch(object_path("v1", "nodes", name), body(paused=paused), PatchKind.MERGE)
     except (NotFound, InvalidNameError):
-        output.say(f"{printable(name)}: there is no such node")
+        output.say(f"{printable(name)}: node not found")
         return ATTENTION
     output.out([f"{name}: " + (f"it is not removed until `resume {name}`" if paused else "its pause is over")])
     return OK

@@ -213,7 +213,7 @@ def _judge(pod: Pod) -> tuple[State, Cause, str, str]:
     ended = _terminated(pod)
     message = ended.message if ended else ""
     if pod.metadata.deletion_timestamp and pod.status.phase in _FINISHED:
-        # Whoever deletes a worker interrupts its checks: that must not count against the node.
+        # Deletion interrupts the checks, which must not count against the node.
         return State.FAILED, Cause.STOPPED, "the worker pod was deleted before its verdict was read", message
     if pod.status.phase == "Succeeded":
         return (*_judge_success(ended), message)
