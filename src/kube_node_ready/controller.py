@@ -274,7 +274,7 @@ class Controller:
         if name := self._view.worker_changed(before, after):
             self._queue.add(name)
             self._attention.ring()
-        if after is None or after.finished:
+        if after is None or after.finished or after.deleting:
             self._give_slots()
             self._tell_after_the_rush()
 

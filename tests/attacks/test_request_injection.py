@@ -117,7 +117,7 @@ def test_an_owners_name_cannot_delete_another_nodes_worker(fleet: Fleet) -> None
 
 
 def uid_of_pod(fleet: Fleet, name: str) -> str:
-    """Empty if there is no such pod."""
+    """Empty if the pod does not exist."""
     found = fleet.plane.client.list(Pod, namespace=fleet.namespace, fields={"metadata.name": name})
     return "".join(str(pod.metadata.uid) for pod in found if pod.metadata)
 

@@ -121,6 +121,13 @@ def test_no_verdict_counts_before_its_worker_is_confirmed(worker: Worker) -> Non
     assert decision.effects == (ConfirmWorker(a_node(), worker),)
 
 
+@pytest.mark.parametrize(("deleting", "blamed"), [(False, 1), (True, 0)])
+def test_a_late_worker_that_is_being_deleted_does_not_blame_its_node(deleting: bool, blamed: int) -> None:  # noqa: FBT001
+    late = a_worker(state=State.RUNNING, created=START - timedelta(hours=1), deleting=deleting)
+    (written,) = [e for e in decide(seen(a_node(), late), POLICY).effects if isinstance(e, WriteRecord)]
+    assert written.record.blamed == blamed
+
+
 def test_a_worker_that_runs_need_not_be_confirmed_yet() -> None:
     running = a_worker(state=State.RUNNING, genuine=False)
     assert not decide(seen(a_node(), running), POLICY).effects

@@ -44,7 +44,9 @@ def verdict(seen: Snapshot, worker: Worker, policy: Policy) -> Verdict | None:
         return None
     waiting = f": {worker.reason}" if worker.reason else ""
     late = f"no verdict within {policy.deadline.total_seconds():g} s{waiting}"
-    return Verdict(passed=False, cause=Cause.LATE if worker.node_name else Cause.NOT_STARTED, reason=late)
+    # A worker that is being deleted has no time to end, and a finalizer can keep it for any length of time.
+    was_running = worker.node_name and not worker.deleting
+    return Verdict(passed=False, cause=Cause.LATE if was_running else Cause.NOT_STARTED, reason=late)
 
 
 def to_confirm(seen: Snapshot, worker: Worker, phase: Phase) -> Decision:
