@@ -71,6 +71,7 @@ class Cluster:
         self._uids = (str(uuid.UUID(int=number)) for number in itertools.count(1))
         self._template = PodTemplate("kube-system", "image:1", policy.gates)
         self._admitted: set[str] = set()
+        self._witnessed: dict[str, int] = {}
 
     # What others do.
 
@@ -133,6 +134,8 @@ class Cluster:
             view.worker_changed(None, worker)
         for known in self._admitted:
             view.admitted(known)
+        if attempt := self._witnessed.get(nodes[name].uid):
+            view.witnessed(nodes[name], attempt)
         seen = view.snapshot(name, self.now)
         assert seen
         return seen
@@ -143,10 +146,13 @@ class Cluster:
         try:
             for effect in decision.effects[:only]:
                 self.apply(effect)
+                if isinstance(effect, WriteRecord) and decision.verdict and effect.record.cause.blames_node:
+                    self._witnessed[effect.node.uid] = effect.record.attempt
         except LostRace:
             pass  # the next look decides again
         if only is not None:
             self._admitted.clear()
+            self._witnessed.clear()
         return decision
 
     def settle(self, seconds: float, *, stop: Callable[[], bool] = lambda: False) -> None:

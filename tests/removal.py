@@ -153,10 +153,12 @@ class Claims:
         self._api = f"karpenter.sh/{version}"
         self._kind = create_global_resource("karpenter.sh", version, "NodeClaim", "nodeclaims")
 
-    def make(self, node: str, *, by: str, finalizers: Sequence[str] = ()) -> str:
+    def make(self, node: str, *, by: str, finalizers: Sequence[str] = (), pool: str = "") -> str:
         """A claim for the node, found by its `owner`, by the claim's `status` alone, or by nothing."""
         name = f"claim-of-{node}"
-        made = self._client.create(self._kind(metadata=ObjectMeta(name=name, finalizers=list(finalizers)), spec=_SPEC))
+        labels = {"karpenter.sh/nodepool": pool} if pool else {}
+        metadata = ObjectMeta(name=name, finalizers=list(finalizers), labels=labels)
+        made = self._client.create(self._kind(metadata=metadata, spec=_SPEC))
         if by == "owner":
             assert made.metadata
             assert made.metadata.uid

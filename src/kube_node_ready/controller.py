@@ -26,22 +26,30 @@ from kube_node_ready.kube.queue import Queue
 from kube_node_ready.log import log
 from kube_node_ready.metrics import Metrics
 from kube_node_ready.objects import Pod
-from kube_node_ready.verify.decide import could_not_start, decide, not_genuine
+from kube_node_ready.pace import Pace
+from kube_node_ready.verify.decide import could_not_start, decide, not_genuine, refused
 from kube_node_ready.verify.model import (
+    Adopt,
     Announce,
+    CloseGate,
     ConfirmWorker,
     Decision,
     DropWorker,
     Effect,
     Ledger,
     Node,
+    Outcome,
     Phase,
     Policy,
+    Pool,
+    Record,
+    Release,
     Removal,
     RemoveNode,
     Snapshot,
     StartWorker,
     Worker,
+    WriteRecord,
 )
 from kube_node_ready.watched import LEDGER, Scope
 
@@ -73,6 +81,11 @@ class Controller:
         self._without_slot: dict[str, None] = {}
         self._untold: dict[str, None] = {}
         self._blocked: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
+        self._forged: dict[str, int] = {}
+        self._sent: dict[str, int] = {}
+        self._pace = Pace()
+        self._working = False
         self._last_complaint = 0.0
         self._confessed: set[str] = set()
         self._draining = False
@@ -92,6 +105,8 @@ class Controller:
         for cache in (self._nodes, self._pods):
             await cache.ready()
         self._queue.clear()  # what lies there from a standby's life did not wait for us
+        self._view.inherit(_now())
+        self._working = True
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._resync(writer))
             for _ in range(self._scope.reconciles):
@@ -115,9 +130,10 @@ class Controller:
         """Look at one node, decide, act. Returns when to look again."""
         seen = self._view.snapshot(name, _now())
         if seen is None:
-            for known in (self.phases, self._without_slot, self._untold, self._blocked):
+            for known in (self.phases, self._without_slot, self._untold, self._blocked, self._refused, self._forged):
                 known.pop(name, None)
             return None
+        await self._report_forgery(seen, writer)
         decision = decide(seen, self._policy)
         self._observe(seen, decision)
         starts = any(isinstance(effect, StartWorker) for effect in decision.effects)
@@ -133,6 +149,7 @@ class Controller:
                 acted = await writer.apply(effect)
             except (Refused, NotFound) as why:
                 if not isinstance(effect, StartWorker):
+                    await self._report_refusal(seen, effect, why, writer)
                     raise
                 self._metrics.creation_errors.labels(why.reason).inc()
                 refused = could_not_start(seen, effect.attempt, self._policy, why.message)
@@ -147,10 +164,44 @@ class Controller:
                 await self._stay(effect, str(why), writer)
             else:
                 if acted:
+                    self._pace.wrote(seen.node.name)
+                    self._remember(seen, decision, effect)
                     self._metrics.done(effect)
                     telling.done(effect, decision, self._policy)
                     if isinstance(effect, ConfirmWorker):  # now its verdict counts
                         self._queue.add(seen.node.name)
+
+    def _remember(self, seen: Snapshot, decision: Decision, effect: Effect) -> None:
+        if isinstance(effect, WriteRecord) and decision.verdict and effect.record.cause.blames_node:
+            self._view.witnessed(seen.node, effect.record.attempt)
+        if isinstance(effect, Release):
+            self._refused.pop(seen.node.name, None)
+
+    async def _report_refusal(self, seen: Snapshot, effect: Effect, error: KubeError, writer: Applies) -> None:
+        """Show on the Node that the server rejects what has to be written there. Once, until it says something else."""
+        name, message = seen.node.name, error.message
+        if not isinstance(effect, Release | CloseGate | WriteRecord | Adopt):
+            return
+        if isinstance(error, NotFound) or self._refused.get(name) == message:
+            return
+        self._refused[name] = message
+        self._metrics.writes_refused.labels("release" if isinstance(effect, Release) else "record").inc()
+        log("Node write refused", level="warn", node=name, error=message, status=error.status)
+        decision = refused(seen, effect, message)
+        self._observe(seen, decision)
+        for report in decision.effects:
+            with suppress(Refused):  # it can be the condition itself that the server rejects
+                if await writer.apply(report):
+                    self._metrics.done(report)
+
+    async def _report_forgery(self, seen: Snapshot, writer: Applies) -> None:
+        """An Event, so that it is visible. Decisions do not rely on the record alone, so nothing else follows."""
+        if (attempt := self._forged.pop(seen.node.name, None)) is None:
+            return
+        text = "another client changed the verification record; it proves nothing, and the node is verified as before"
+        event = Announce(seen.node, "RecordChanged", text, attempt, warning=True)
+        if await writer.apply(event):
+            self._metrics.done(event)
 
     async def _do_instead(self, seen: Snapshot, decision: Decision, writer: Applies) -> None:
         self._observe(seen, decision)
@@ -188,6 +239,9 @@ class Controller:
 
     async def _try(self, name: str, writer: Applies) -> None:
         """One look at a node. Whatever goes wrong is this node's trouble, and not the others'."""
+        if (wait := self._pace.wait(name)) > 0:
+            self._queue.add(name, after=wait)
+            return
         try:
             recheck = await self.reconcile(name, writer)
         except LeaseLost:
@@ -263,12 +317,26 @@ class Controller:
         if any(node and self._policy.guards(node) for node in (before, after)):
             self._attention.ring()
         self._view.node_changed(before, after)
+        self._detect_forgery(before, after)
         telling.noticed(before, after, self._policy)
         self._queue.add(name)
         if after is None:
             self._without_slot.pop(name, None)
         if before and (after is None or after.uid != before.uid or after.deleting):
             self._give_slots()
+
+    def _detect_forgery(self, before: Node | None, after: Node | None) -> None:
+        """Only the controller writes verdicts. A pending record is a request for a new one, which others may make."""
+        if after is None:
+            if before:
+                self._sent.pop(before.uid, None)
+            return
+        is_change = before and before.uid == after.uid and before.record != after.record
+        is_verdict = after.record.outcome is not Outcome.PENDING
+        if self._working and is_change and is_verdict and self._sent.get(after.uid) != hash(after.record):
+            self._forged[after.name] = after.record.attempt
+            self._metrics.records_changed.inc()
+            log("Verification record changed by another client", level="warn", node=after.name)
 
     def _worker_changed(self, _: str, before: Worker | None, after: Worker | None) -> None:
         if name := self._view.worker_changed(before, after):
@@ -309,6 +377,21 @@ class Controller:
 
     def worker_written(self, pod: Pod) -> None:
         self._pods.put(pod)
+
+    def worker_created(self, uid: str) -> None:
+        self._view.created(uid)
+
+    def worker_maybe_created(self, name: str) -> None:
+        self._view.maybe_created(name)
+
+    def is_foreign(self, worker: Worker) -> bool:
+        return self._view.is_foreign(worker)
+
+    def record_sent(self, node: Node, record: Record) -> None:
+        self._sent[node.uid] = hash(record)
+
+    def pool_found(self, node: Node, pool: Pool) -> None:
+        self._view.pool_found(node, pool)
 
     def worker_admitted(self, fingerprint: str) -> None:
         self._view.admitted(fingerprint)

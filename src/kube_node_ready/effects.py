@@ -10,9 +10,9 @@ import msgspec
 from kube_node_ready import karpenter, ledger
 from kube_node_ready.api_paths import collection_path, object_path
 from kube_node_ready.kube.client import Kube, PatchKind
-from kube_node_ready.kube.errors import AlreadyExists, LostRace, NotFound, Refused
+from kube_node_ready.kube.errors import AlreadyExists, LostRace, NotFound, Refused, Unreachable
 from kube_node_ready.log import log
-from kube_node_ready.objects import Pod
+from kube_node_ready.objects import Pod, Taint
 from kube_node_ready.verify import budget, events, patches
 from kube_node_ready.verify.fingerprint import fingerprint
 from kube_node_ready.verify.model import (
@@ -24,13 +24,17 @@ from kube_node_ready.verify.model import (
     Effect,
     Node,
     Policy,
+    Pool,
+    Record,
     Release,
     Removal,
     RemoveNode,
     StartWorker,
+    WithoutClaim,
     Worker,
     WriteRecord,
 )
+from kube_node_ready.verify.report import printable
 from kube_node_ready.verify.workerpod import PodTemplate, name_of, probe_pod, read_worker, worker_pod
 
 COMPONENT = "kube-node-ready-controller"
@@ -43,10 +47,15 @@ class Stores(Protocol):
 
     def node_written(self, answer: bytes) -> None: ...
     def worker_written(self, pod: Pod) -> None: ...
+    def worker_created(self, uid: str) -> None: ...
+    def worker_maybe_created(self, name: str) -> None: ...
+    def is_foreign(self, worker: Worker) -> bool: ...
     def worker_admitted(self, fingerprint: str) -> None: ...
     def worker_dropped(self, uid: str) -> None: ...
     def ledger_written(self, answer: bytes) -> None: ...
     def ledger_assumed(self) -> None: ...
+    def record_sent(self, node: Node, record: Record) -> None: ...
+    def pool_found(self, node: Node, pool: Pool) -> None: ...
 
 
 class RemovalImpossible(Exception):  # noqa: N818  a state of affairs, not a fault
@@ -84,19 +93,8 @@ class Writer:
                 await self._start_worker(node, attempt)
             case ConfirmWorker(node, worker):
                 await self._confirm_worker(node, worker)
-            case Release(node, record):
-                body = _encode(patches.release(node, record, self._policy))
-                self._stores.node_written(await self._kube.patch(_path(node), body, PatchKind.JSON))
-            case CloseGate(node, record, version):
-                body = _encode(patches.engage(node, record, self._policy, self._gate, version))
-                self._stores.node_written(await self._kube.patch(_path(node), body, PatchKind.JSON))
-            case WriteRecord(node, record, version):
-                body = _encode(patches.status(node, record, self._policy, version))
-                answer = await self._kube.patch(_path(node, "status"), body, PatchKind.STRATEGIC)
-                self._stores.node_written(answer)
-            case Adopt(node, record, version):
-                body = _encode(patches.adoption(node, record, version))
-                self._stores.node_written(await self._kube.patch(_path(node), body, PatchKind.MERGE))
+            case Release() | CloseGate() | WriteRecord() | Adopt():
+                await self._write_node(effect)
             case Announce():
                 return await self._announce(effect)
             case DropWorker(name, uid):
@@ -109,6 +107,30 @@ class Writer:
                 assert_never(effect)
         return True
 
+    async def _write_node(self, effect: Release | CloseGate | WriteRecord | Adopt) -> None:
+        is_condition_only = isinstance(effect, WriteRecord) and not effect.version
+        if not is_condition_only:
+            self._stores.record_sent(effect.node, effect.record)
+        self._stores.node_written(await self._patch_node(effect))
+
+    async def _patch_node(self, effect: Release | CloseGate | WriteRecord | Adopt) -> bytes:
+        path = _path(effect.node)
+        match effect:
+            case Release(node, record):
+                patch = patches.release(node, record, self._policy)
+                return await self._kube.patch(path, _encode(patch), PatchKind.JSON)
+            case CloseGate(node, record, version):
+                patch = patches.engage(node, record, self._policy, self._gate, version)
+                return await self._kube.patch(path, _encode(patch), PatchKind.JSON)
+            case WriteRecord(node, record, version):
+                status = patches.status(node, record, self._policy, version)
+                return await self._kube.patch(_path(node, "status"), _encode(status), PatchKind.STRATEGIC)
+            case Adopt(node, record, version):
+                merge = patches.adoption(node, record, version)
+                return await self._kube.patch(path, _encode(merge), PatchKind.MERGE)
+            case _:
+                assert_never(effect)
+
     async def open_ledger(self) -> None:
         """So that there is something to write removals down in."""
         collection, _, name = self._setup.ledger_path.rpartition("/")
@@ -118,24 +140,29 @@ class Writer:
 
     async def _start_worker(self, node: Node, attempt: int) -> None:
         body = _encode(worker_pod(node, attempt, self._template))
+        name = name_of(node.uid, attempt)
         try:
             pod = _read_pod(await self._kube.create(self._pods, body))
         except AlreadyExists:
-            await self._find_worker(node, name_of(node.uid, attempt))
+            await self._find_worker(node, name)
             return
-        if not _is_worker_of(pod, node):
+        except Unreachable:
+            self._stores.worker_maybe_created(name)
+            raise
+        self._stores.worker_created(pod.metadata.uid)
+        if not _read_worker_of(pod, node):
             await self._delete_pod(pod)
             raise Refused(0, "Changed", "admission changed its owner or its labels, so it cannot be recognized")
         self._stores.worker_admitted(fingerprint(pod.spec))
         self._stores.worker_written(pod)
 
     async def _find_worker(self, node: Node, name: str) -> None:
-        """A previous process created it, and the watch has yet to show it; or another client took its name."""
+        """Created by a previous process or a request without answer, and the watch has yet to show it; or foreign."""
         try:
             pod = _read_pod(await self._kube.get(self._pod_path(name)))
         except NotFound as why:
             raise LostRace(409, "Vanished", f"pod {name} is to be made again") from why
-        if _is_worker_of(pod, node):
+        if (worker := _read_worker_of(pod, node)) and not self._stores.is_foreign(worker):
             self._stores.worker_written(pod)
             return
         if pod.metadata.deletion_timestamp:  # a finalizer keeps it, and so its name
@@ -187,6 +214,9 @@ class Writer:
         """
         node = effect.node
         claim = await karpenter.find_claim(self._kube, node)
+        self._check_pool(node, claim)
+        if claim is None and (reason := self._why_cordon(node)):
+            return await self._cordon(effect, reason)
         what = f"NodeClaim {claim.name}" if claim else "the Node"
         if self._setup.removal_dry_run:
             raise RemovalImpossible(f"dry run: would remove {what}")
@@ -197,6 +227,43 @@ class Writer:
             return await self._delete(node, claim)
         except Refused as why:
             raise RemovalImpossible(f"{what} cannot be deleted: {why}") from why
+
+    def _check_pool(self, node: Node, claim: karpenter.Claim | None) -> None:
+        """The budget was checked for the pool that the Node names. Its NodeClaim knows better, or there is none."""
+        pool = Pool(claim.pool if claim else node.pool, claimed=claim is not None)
+        if pool != Pool(node.pool, node.claimed):
+            self._stores.pool_found(node, pool)
+            raise LostRace(409, "OtherPool", f"node {node.name} is of another pool than its labels and owners say")
+
+    def _why_cordon(self, node: Node) -> str:
+        """Why the Node is not deleted though it has no NodeClaim; empty if it is.
+
+        The machine of a deleted Node runs on, and its kubelet registers a new Node, without the taints that others had
+        put on the old one: workloads would lose their isolation.
+        """
+        assert self._policy.removal
+        if self._policy.removal.without_claim is WithoutClaim.CORDON:
+            return "removal.withoutClaim is cordon"
+        if lost := [taint for taint in node.taints if not self._policy.is_gate(taint) and not _is_automatic(taint)]:
+            return f"a new registration would lose its taint {printable(lost[0].key)}"
+        return ""
+
+    async def _cordon(self, effect: RemoveNode, reason: str) -> bool:
+        node = effect.node
+        if self._setup.removal_dry_run:
+            raise RemovalImpossible(f"dry run: would cordon the Node ({reason})")
+        if node.cordoned:
+            raise RemovalImpossible(f"cordoned instead of deleted: it has no NodeClaim, and {reason}")
+        try:
+            await self._book(effect)
+            message = f"cordoning instead of deleting: it has no NodeClaim, and {reason}. It failed: {effect.reason}"
+            await self._announce(Announce(node, "Cordoned", message, node.record.attempt, warning=True))
+            answer = await self._kube.patch(_path(node), _encode(patches.cordon(node)), PatchKind.JSON)
+        except Refused as error:
+            raise RemovalImpossible(f"the Node cannot be cordoned: {error}") from error
+        self._stores.node_written(answer)
+        log("Node cordoned", level="warn", node=node.name, reason=reason)
+        return False
 
     async def _delete(self, node: Node, claim: karpenter.Claim | None) -> bool:
         if claim and claim.deleting:  # draining its node may take Karpenter a while
@@ -218,7 +285,7 @@ class Writer:
         if not effect.ledger.version:  # a patch that names no version would overwrite whatever is there by now
             raise LostRace(409, "NoLedger", "the ledger of removals is not there yet")
         node, now = effect.node, self._setup.now()
-        removal = Removal(node.uid, node.name, node.pool, now)
+        removal = Removal(node.uid, node.name, node.pool, now, claimed=node.claimed)
         removals = ledger.with_removal(effect.ledger.removals, removal, self._policy.removal.window, now)
         body = _encode(ledger.patch(effect.ledger.version, removals))
         self._stores.ledger_written(await self._kube.patch(self._setup.ledger_path, body, PatchKind.MERGE))
@@ -263,6 +330,11 @@ class DryRun:
         return False
 
 
+def _is_automatic(taint: Taint) -> bool:
+    """Kubernetes itself, or the cloud provider, puts it on each Node that needs it, a new one included."""
+    return taint.key.startswith(("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"))
+
+
 def _path(node: Node, subresource: str = "") -> str:
     return object_path("v1", "nodes", node.name, subresource=subresource)
 
@@ -271,9 +343,9 @@ def _read_pod(answer: bytes) -> Pod:
     return msgspec.json.decode(answer, type=Pod)
 
 
-def _is_worker_of(pod: Pod, node: Node) -> bool:
-    """Whether the watch of workers shows it, and decisions take it for a worker of this node."""
+def _read_worker_of(pod: Pod, node: Node) -> Worker | None:
+    """None unless the watch of workers shows it, and decisions take it for a worker of this node."""
     labels = pod.metadata.labels or {}
     is_watched = labels.get("app") == "kube-node-ready" and labels.get("component") == "worker"
     worker = read_worker(pod)
-    return is_watched and worker is not None and worker.is_of(node)
+    return worker if is_watched and worker and worker.is_of(node) else None

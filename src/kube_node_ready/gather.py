@@ -1,7 +1,7 @@
 """The caches, as decisions want to see them. Synchronous: one look is one moment, since nothing else runs meanwhile."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kube_node_ready import ledger
 from kube_node_ready.verify import reverify
-from kube_node_ready.verify.model import Fleet, Node, Outcome, Policy, Snapshot, Worker
+from kube_node_ready.verify.model import Fleet, Node, Outcome, Policy, Pool, Snapshot, Worker
 
 _STRAY_AGE = timedelta(hours=1)
 _RUSH = 32
@@ -22,6 +22,25 @@ _FINGERPRINTS = 10_000
 
 def _unknown(_: str) -> str:
     return ""
+
+
+class _Creators:
+    """Which workers are ours. An exact copy that another client creates is not: it would skip the backoff, say."""
+
+    def __init__(self) -> None:
+        self.created: set[str] = set()
+        self.maybe_created: set[str] = set()
+        self._since: datetime | None = None
+
+    def inherit(self, uids: Iterable[str], now: datetime) -> None:
+        self.created.update(uids)
+        self._since = now
+
+    def is_foreign(self, worker: Worker) -> bool:
+        """Before a controller begins to work, and in a program that only reads, none is."""
+        if self._since is None or worker.uid in self.created or worker.name in self.maybe_created:
+            return False
+        return worker.created is None or worker.created > self._since
 
 
 class View:
@@ -47,6 +66,11 @@ class View:
         self._starting: set[str] = set()
         self._known: set[str] = set()
         self._dropped: set[str] = set()
+        self._edited: set[str] = set()
+        self._settled: set[str] = set()
+        self._witnessed: dict[str, int] = {}
+        self._pools: dict[str, Pool] = {}
+        self._creators = _Creators()
 
     def snapshot(self, name: str, now: datetime) -> Snapshot | None:
         """None if there is no such node."""
@@ -54,6 +78,8 @@ class View:
         if node is None:
             return None
         workers = tuple(self._judged(worker) for worker in self._of(node.uid) if worker.uid not in self._dropped)
+        if (pool := self._pools.get(node.uid)) is not None:
+            node = replace(node, pool=pool.name, claimed=pool.claimed)
         return Snapshot(
             now,
             node,
@@ -63,6 +89,7 @@ class View:
             version=self._version(name),
             rush=self.rush,
             many_rechecks=len(self._rechecks) >= _RECHECKS,
+            witnessed=self._witnessed.get(node.uid, 0),
         )
 
     @property
@@ -123,11 +150,36 @@ class View:
         if len(self._fingerprints) > _FINGERPRINTS:
             del self._fingerprints[next(iter(self._fingerprints))]
 
+    def inherit(self, now: datetime) -> None:
+        """From now on only this process creates workers; those that are there already are a previous one's."""
+        self._creators.inherit((worker.uid for worker in self.workers()), now)
+
+    def created(self, uid: str) -> None:
+        """We created this worker."""
+        self._creators.created.add(uid)
+
+    def maybe_created(self, name: str) -> None:
+        """We asked for a worker of this name, and the answer was lost."""
+        self._creators.maybe_created.add(name)
+
+    def is_foreign(self, worker: Worker) -> bool:
+        return self._creators.is_foreign(worker)
+
+    def witnessed(self, node: Node, attempt: int) -> None:
+        """A worker of ours failed there, by the node's own fault."""
+        self._witnessed[node.uid] = attempt
+
+    def pool_found(self, node: Node, pool: Pool) -> None:
+        """The pool by the node's NodeClaim, whatever the labels and owners of the Node say."""
+        self._pools[node.uid] = pool
+
     def node_changed(self, before: Node | None, after: Node | None) -> None:
         if before and (after is None or after.uid != before.uid):
-            self._names.pop(before.uid, None)
+            for known in (self._names, self._witnessed, self._pools):
+                known.pop(before.uid, None)
         if after:
             self._names[after.uid] = after.name
+            self._settle(after)
         self._count(before, -1)
         self._count(after, 1)
         for uid in {node.uid for node in (before, after) if node}:
@@ -138,9 +190,13 @@ class View:
         if before and (after is None or after.uid != before.uid):
             self._forget(before)
         if after:
+            if before and before.uid == after.uid and before.fingerprint != after.fingerprint:
+                self._edited.add(after.uid)
             self._known.add(after.uid)
             self._workers[after.node_uid][after.name] = after
             self._count_slots(after.node_uid)
+            if node := self._nodes.get(self._names.get(after.node_uid, "")):
+                self._settle(node)
         either = after or before
         return self._names.get(either.node_uid) if either else None
 
@@ -160,11 +216,23 @@ class View:
         (self._rechecks.add if is_recheck else self._rechecks.discard)(uid)
 
     def _judged(self, worker: Worker) -> Worker:
-        return replace(worker, genuine=True) if worker.fingerprint in self._fingerprints else worker
+        is_foreign = self._creators.is_foreign(worker)
+        # Edited and edited back is edited: it ran something else meanwhile.
+        is_as_created = worker.fingerprint in self._fingerprints and worker.uid not in self._edited
+        is_settled = worker.uid in self._settled
+        if not (is_foreign or is_as_created or is_settled):
+            return worker
+        return replace(worker, genuine=is_as_created and not is_foreign, foreign=is_foreign, settled=is_settled)
+
+    def _settle(self, node: Node) -> None:
+        for worker in self._of(node.uid):
+            if worker.attempt <= node.record.attempt:
+                self._settled.add(worker.uid)
 
     def _forget(self, worker: Worker) -> None:
-        self._known.discard(worker.uid)
-        self._dropped.discard(worker.uid)
+        for uids in (self._known, self._dropped, self._edited, self._settled, self._creators.created):
+            uids.discard(worker.uid)
+        self._creators.maybe_created.discard(worker.name)
         mine = self._workers[worker.node_uid]
         mine.pop(worker.name, None)
         if not mine:
@@ -193,6 +261,6 @@ class View:
             managed=self._managed.total(),
             failing=self._failing,
             doubtful=self._doubtful,
-            in_pool=self._managed[node.pool],
+            in_pool=max(1, self._managed[node.pool]),  # a pool that no label names has this node at least
             ledger=self.ledger,
         )

@@ -13,6 +13,7 @@ from kube_node_ready.objects import ApiGroup, NodeClaim, NodeClaims
 from kube_node_ready.verify.model import Node
 from kube_node_ready.verify.report import printable
 
+POOL_LABEL = "karpenter.sh/nodepool"
 _GROUP = "karpenter.sh"
 _RESOURCE = "nodeclaims"
 _KNOWN_VERSIONS = ("v1", "v1beta1")
@@ -26,6 +27,7 @@ class Claim(msgspec.Struct, frozen=True):
     path: str
     name: str
     uid: str
+    pool: str
     deleting: bool
 
 
@@ -39,8 +41,7 @@ async def find_claim(kube: Kube, node: Node) -> Claim | None:
         if found is None:
             return None
         _check_machine(found, node)
-        name, uid = found.metadata.name, found.metadata.uid
-        return Claim(object_path(api, _RESOURCE, name), name, uid, found.metadata.deletion_timestamp is not None)
+        return _read(found, api)
     except (KubeError, msgspec.DecodeError, InvalidNameError) as error:
         raise LookUpFailed(f"cannot look up its NodeClaim: {error}") from error
 
@@ -79,6 +80,17 @@ async def _by_node_name(kube: Kube, api: str, node: Node) -> NodeClaim | None:
     answer = await kube.get(collection_path(api, _RESOURCE), max_bytes=MAX_PAGE_BYTES)
     claims = msgspec.json.decode(answer, type=NodeClaims).items
     return next((claim for claim in claims if claim.status.node_name == node.name), None)
+
+
+def _read(claim: NodeClaim, api: str) -> Claim:
+    metadata = claim.metadata
+    return Claim(
+        path=object_path(api, _RESOURCE, metadata.name),
+        name=metadata.name,
+        uid=metadata.uid,
+        pool=(metadata.labels or {}).get(POOL_LABEL, ""),
+        deleting=metadata.deletion_timestamp is not None,
+    )
 
 
 def _check_machine(claim: NodeClaim, node: Node) -> None:

@@ -18,6 +18,7 @@ from kube_node_ready import __built__, __commit__, __version__
 from kube_node_ready.checks.model import CHECKS
 from kube_node_ready.kube.client import Call
 from kube_node_ready.verify import budget, reverify
+from kube_node_ready.verify.decide import is_contested
 from kube_node_ready.verify.model import (
     Announce,
     Cause,
@@ -62,6 +63,11 @@ EVENTS = (
     "GateKeptOpen",
     "RemovalBlocked",
     "Removing",
+    "Cordoned",
+    "GateContested",
+    "ReleaseRefused",
+    "RecordRefused",
+    "RecordChanged",
 )
 
 
@@ -131,6 +137,8 @@ class Metrics:
             self.api_seconds.labels(call.verb).observe(call.seconds)
 
     def _recorded(self, record: Record) -> None:
+        if record.outcome is Outcome.PENDING and is_contested(record):
+            self.gates_contested.inc()
         if record.outcome is Outcome.FAILED:
             self.retries.inc()
             if record.failures == self._policy.max_failures:
@@ -261,6 +269,15 @@ class Metrics:
         self.gates_closed = self._counter("gates_closed", "Gates closed again, since a verified node kept failing")
         self.gates_kept_open = self._counter(
             "gates_kept_open", "Gates not closed, since so many nodes failed that the cluster must be at fault"
+        )
+        self.gates_contested = self._counter("gates_contested", "Releases that another client undid, again and again")
+        self.writes_refused = self._counter(
+            "node_writes_refused",
+            "Nodes whose release or record the API server rejected",
+            write=("release", "record"),
+        )
+        self.records_changed = self._counter(
+            "records_changed", "Verification records that another client changed to a verdict"
         )
         self.removals_blocked = self._counter("removals_blocked", "Removals that the budget or a halt forbade")
 

@@ -37,6 +37,7 @@ class Taint(Wire, frozen=True, omit_defaults=True):
 class NodeSpec(Wire, frozen=True):
     provider_id: str = field(default="", name="providerID")
     taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
 
 
 class NodeInfo(Wire, frozen=True):

@@ -5,7 +5,7 @@ from typing import Any
 
 from kube_node_ready.config import Config, manifest
 from kube_node_ready.objects import Taint
-from kube_node_ready.verify.model import Gate, Policy, RemovalPolicy, Reverification
+from kube_node_ready.verify.model import Gate, Policy, RemovalPolicy, Reverification, WithoutClaim
 from kube_node_ready.verify.workerpod import PodTemplate
 
 _TO_START_SECONDS = 5
@@ -83,6 +83,7 @@ def _removal(config: Config) -> RemovalPolicy | None:
         window=timedelta(seconds=removal.window_seconds),
         max_failing_count=removal.max_failing_count,
         max_failing_percent=removal.max_failing_percent,
+        without_claim=WithoutClaim(removal.without_claim),
     )
 
 

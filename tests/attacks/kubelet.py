@@ -160,6 +160,11 @@ def failed_record(at: str, failures: int = 9) -> str:
     return json.dumps({**counts, "outcome": "failed", "at": at, "since": at, "cause": "checks", "reason": "forged"})
 
 
+def passed_record(at: str, attempt: int = 1) -> str:
+    """A verification record of a node that has passed."""
+    return json.dumps({"attempt": attempt, "outcome": "passed", "at": at, "since": at})
+
+
 def _node(body: Json) -> Node:
     made = Node.from_dict(body)
     assert isinstance(made, Node)

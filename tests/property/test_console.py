@@ -8,7 +8,6 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_node_ready import objects
 from kube_node_ready.console import again, picture
 from kube_node_ready.console.installed import Installed
 from kube_node_ready.verify import patches
@@ -32,12 +31,12 @@ def test_nobody_elses_label_annotation_or_taint_is_touched(
     metadata |= {"annotations": annotations} if annotations is not None else {}
     node = {"metadata": metadata, "spec": {"taints": taints}}
     before = copy.deepcopy(node)
-    known = picture.nodes(INSTALLED).keep(msgspec.convert(node, objects.Node))
+    known = picture.nodes(INSTALLED).keep(msgspec.convert(node, picture.NodeWire))
     after = json_patched(node, again.patch_of(known, POLICY, START))
     assert after["spec"] == before["spec"]
     for what in ("labels", "annotations"):
         assert _others(after, what) == _others(before, what)
-    seen = picture.nodes(INSTALLED).keep(msgspec.convert(after, objects.Node)).node
+    seen = picture.nodes(INSTALLED).keep(msgspec.convert(after, picture.NodeWire)).node
     assert not seen.labelled
     assert POLICY.guards(seen)
     assert seen.record.reason == again.ASKED
@@ -67,7 +66,7 @@ def test_whatever_a_node_went_through_asking_leads_to_a_new_attempt(
     cluster.pass_time(timedelta(seconds=2))
     before = cluster.node("a").record.attempt
     wire = {**cluster.nodes["a"], "metadata": {**cluster.nodes["a"]["metadata"], "resourceVersion": "7"}}
-    known = picture.nodes(INSTALLED).keep(msgspec.convert(wire, objects.Node))
+    known = picture.nodes(INSTALLED).keep(msgspec.convert(wire, picture.NodeWire))
     cluster.nodes["a"] = json_patched(wire, again.patch_of(known, POLICY, cluster.now))
     cluster.verdicts["a"] = "passes"
     cluster.settle(5)

@@ -104,7 +104,7 @@ def test_a_passed_worker_opens_the_gate_before_anything_else_is_done() -> None:
 @pytest.mark.parametrize("state", State)
 def test_a_worker_on_another_node_neither_proves_nor_blames(state: State) -> None:
     decision = decide(seen(a_node(), a_worker(state=state, node_name="b")), POLICY)
-    assert decision.effects == (StartWorker(a_node(), 1), DropWorker("worker-1", "pod-1"))
+    assert decision.effects == (DropWorker("worker-1", "pod-1"), StartWorker(a_node(), 1)), "its name is free first"
 
 
 ENDED = {
@@ -252,10 +252,12 @@ def test_when_no_slot_is_free_the_node_waits() -> None:
     assert not decision.effects
 
 
-def test_a_gate_that_comes_back_is_opened_again_by_the_proof_on_record() -> None:
+def test_a_gate_that_comes_back_is_not_opened_for_the_sake_of_the_record() -> None:
     decision = decide(seen(a_node(labelled=True, record=passed())), POLICY)
-    assert decision.effects[0] == Release(a_node(labelled=True, record=passed()), passed())
-    assert kinds(decision.effects) == [Release, Announce]
+    assert decision.phase is Phase.VERIFYING
+    (written,) = decision.effects
+    assert isinstance(written, WriteRecord)
+    assert written.record.outcome is Outcome.PENDING
 
 
 def test_a_gate_that_comes_back_after_a_reboot_needs_a_new_proof() -> None:
@@ -349,7 +351,7 @@ class TestRemoval:
         node = a_node(record=failed(5))
         checked_once_more = decide(seen(node, fleet=self.fleet(), after=20 * SECOND), REMOVING)
         assert StartWorker(node, 6) in checked_once_more.effects
-        gone = decide(seen(a_node(record=failed(6)), fleet=self.fleet()), REMOVING)
+        gone = decide(seen(a_node(record=failed(6)), fleet=self.fleet(), witnessed=6), REMOVING)
         assert gone.phase is Phase.REMOVING
         assert kinds(gone.effects) == [RemoveNode]
 
@@ -376,16 +378,17 @@ class TestRemoval:
         long_ago = Ledger((Removal("other", "b", "", START - timedelta(hours=2)),))
         elsewhere = Ledger((Removal("other", "b", "gpu", START),))
         for before in (long_ago, elsewhere):
-            decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(ledger=before)), REMOVING)
-            assert decision.phase is Phase.REMOVING
+            seen_now = seen(a_node(record=failed(6)), fleet=self.fleet(ledger=before), witnessed=6)
+            assert decide(seen_now, REMOVING).phase is Phase.REMOVING
 
     def test_a_small_pool_may_lose_one_node(self) -> None:
-        decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(managed=3, in_pool=3)), REMOVING)
+        small = self.fleet(managed=3, in_pool=3)
+        decision = decide(seen(a_node(record=failed(6)), fleet=small, witnessed=6), REMOVING)
         assert decision.phase is Phase.REMOVING
 
     def test_what_is_written_down_is_done_again_without_paying_twice(self) -> None:
         booked = Ledger((Removal(UID, "a", "", START),))
-        decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(ledger=booked)), REMOVING)
+        decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(ledger=booked), witnessed=6), REMOVING)
         assert kinds(decision.effects) == [RemoveNode]
 
     @pytest.mark.parametrize("pause", ["node", "all", "trouble"])

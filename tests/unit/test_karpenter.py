@@ -63,7 +63,7 @@ def test_a_hostile_owner_never_becomes_part_of_a_request(name: str) -> None:
 
 def test_the_claim_that_names_the_node_is_its_own() -> None:
     server = Server(a_claim("mine", "a"))
-    expected = Claim(f"{CLAIMS}/mine", "mine", "uid-of-mine", deleting=False)
+    expected = Claim(f"{CLAIMS}/mine", "mine", "uid-of-mine", pool="", deleting=False)
     assert found(server, a_node(("mine", "uid-of-mine"))) == expected
     assert server.asked == ["/apis/karpenter.sh", f"{CLAIMS}/mine"], "one small request"
     assert found(server, a_node()) == expected

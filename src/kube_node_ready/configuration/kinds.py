@@ -30,6 +30,7 @@ Rate = Annotated[float, Meta(ge=0, le=1_000_000)]
 UserId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+WithoutClaim = Literal["delete", "cordon"]
 PullPolicy = Literal["IfNotPresent", "Always", "Never"]
 
 Label = Annotated[

@@ -23,6 +23,7 @@ from kube_node_ready.configuration.kinds import (
     Seconds,
     SomeSeconds,
     Subdomain,
+    WithoutClaim,
     about,
 )
 from kube_node_ready.configuration.pods import Part, Worker
@@ -83,6 +84,13 @@ class Removal(Part, frozen=True):
     ] = 2
     max_failing_percent: Annotated[Percent, about("The same, as a share of the nodes.")] = 20
     dry_run: Annotated[bool, about("Say which nodes would be removed, and remove none.")] = False
+    without_claim: Annotated[
+        WithoutClaim,
+        about(
+            "A failed node without NodeClaim: `delete` its Node, or `cordon` it. A node with taints that a new "
+            "registration would lose is always cordoned."
+        ),
+    ] = "delete"
 
 
 class NodeManagement(Part, frozen=True):

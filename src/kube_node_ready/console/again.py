@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec import Struct
 
-from kube_node_ready import objects
 from kube_node_ready.api_paths import object_path
 from kube_node_ready.console import live as following
 from kube_node_ready.console import mistakes, output, picture, reading, words
@@ -142,10 +141,10 @@ async def _write(kube: Kube, known: Known, installed: Installed) -> Known | None
         body = msgspec.json.encode(patch_of(known, installed.policy, datetime.now(UTC)))
         try:
             with asking("patch", "nodes"):
-                return kind.keep(decoded(await kube.patch(path, body, PatchKind.JSON), objects.Node))
+                return kind.keep(decoded(await kube.patch(path, body, PatchKind.JSON), kind.wire))
         except LostRace:  # someone else, the kubelet mostly, wrote to it
             with asking("get", "nodes"):
-                fresh = kind.keep(decoded(await kube.get(path), objects.Node))
+                fresh = kind.keep(decoded(await kube.get(path), kind.wire))
         if fresh.node.uid != known.node.uid:
             raise NotFound(404, "NotFound", "another node has its name by now")
         known = fresh

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kube_node_ready import objects
 from kube_node_ready.api_paths import collection_path
@@ -11,7 +12,7 @@ from kube_node_ready.console import words
 from kube_node_ready.console.installed import Installed, Mode
 from kube_node_ready.gather import View
 from kube_node_ready.kube.cache import Kind
-from kube_node_ready.verify import attempt, decide, reverify
+from kube_node_ready.verify import attempt, decide, patches, reverify
 from kube_node_ready.verify.model import Decision, Ledger, Node, Outcome, Phase, Snapshot, StartWorker, Worker
 from kube_node_ready.verify.nodes import read_node
 from kube_node_ready.verify.report import printable
@@ -41,6 +42,8 @@ class Known(Struct, frozen=True):
     created: datetime | None = None
     selected: bool = True
     """Whether the controller looks at it at all."""
+    refusal: str = ""
+    """Why the API server rejects what the controller writes to it, by its condition."""
 
 
 class Standing(Struct, frozen=True):
@@ -93,6 +96,11 @@ class Standing(Struct, frozen=True):
         return self.known.selected and (self.guarded or self.failing) and not self.node.deleting
 
     @property
+    def refusal(self) -> str:
+        """Why its gate cannot be opened, or its result not be recorded, by the API server."""
+        return self.known.refusal if self.guarded else ""
+
+    @property
     def due(self) -> datetime | None:
         """When something happens by itself: a retry, a deadline, the next check of a verified node."""
         return self.seen.now + self.decision.recheck if self.decision.recheck is not None else None
@@ -115,6 +123,8 @@ class Standing(Struct, frozen=True):
     def _waits_for(self) -> str:
         reason, record = self.decision.reason, self.node.record
         left = self.decision.recheck
+        if self.refusal:
+            return self.refusal
         match self.phase:
             case Phase.VERIFIED:
                 return reason if self.failing else ""
@@ -158,19 +168,35 @@ def natural(name: str) -> list[tuple[int, str | int]]:
     return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
 
 
-def nodes(installed: Installed) -> Kind[objects.Node, Known]:
+class _Status(objects.NodeStatus, frozen=True):
+    conditions: tuple[objects.Condition, ...] = ()
+
+
+class NodeWire(objects.Node, frozen=True):
+    """With what the controller itself need not read."""
+
+    status: _Status = _Status()
+
+
+def _refusal(wire: NodeWire) -> str:
+    shown = (known for known in wire.status.conditions if known.type == patches.CONDITION)
+    return next((known.message for known in shown if known.reason in patches.REFUSALS), "")
+
+
+def nodes(installed: Installed) -> Kind[NodeWire, Known]:
     """All of them: one that the controller does not look at should be told so."""
 
-    def keep(wire: objects.Node) -> Known:
+    def keep(wire: NodeWire) -> Known:
         labels = wire.metadata.labels or {}
         return Known(
             read_node(wire, installed.policy),
             wire.metadata.resource_version,
             wire.metadata.creation_timestamp,
             installed.selector.items() <= labels.items(),
+            _refusal(wire),
         )
 
-    return Kind(collection_path("v1", "nodes"), objects.Node, keep, lambda wire: wire.metadata.name)
+    return Kind(collection_path("v1", "nodes"), NodeWire, keep, lambda wire: wire.metadata.name)
 
 
 class Picture:
@@ -228,6 +254,7 @@ class Picture:
         gates = tuple(f"{taint.key}:{taint.effect}" for taint in known.node.taints if policy.is_gate(taint))
         seen = self._view.snapshot(name, now) if known.selected else Snapshot(now, known.node)
         assert seen, "a node that is selected is in the view"
+        seen = replace(seen, witnessed=known.node.record.attempt)  # what the controller saw is not known here
         decision = decide.decide(seen, policy) if known.selected else _LEFT_OUT
         guarded = known.selected and policy.guards(known.node)
         return Standing(known, seen, decision, guarded, gates, self.installed.mode)

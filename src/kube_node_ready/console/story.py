@@ -86,8 +86,11 @@ def _gate(standing: Standing, installed: Installed) -> Iterator[str]:
 
 def _attempts(standing: Standing, installed: Installed) -> Iterator[str]:
     record, now = standing.node.record, standing.seen.now
-    if not record.attempt:
+    if standing.refusal:
+        yield f"{printable(standing.refusal, words.LONGEST)}."
+    elif not record.attempt:
         yield "None has ended yet."
+    if not record.attempt:
         return
     when = f" {words.ago(record.at, now)}" if record.at else ""
     reason = printable(record.reason, words.LONGEST)
@@ -140,7 +143,9 @@ def _next(standing: Standing) -> Iterator[str]:
     left, worker = standing.decision.recheck, attempt.undecided(standing.seen)
     at = f" (at {words.moment(standing.due)})" if standing.due else ""
     number = standing.node.record.attempt + 1
-    if standing.begins:
+    if standing.refusal:
+        yield "The controller writes it again, less and less often, until the API server accepts it."
+    elif standing.begins:
         yield f"Attempt {standing.begins}, as soon as {standing.beginner} begins it."
     elif worker and left is not None:
         running = f"The worker of attempt {worker.attempt} is {worker.state}"

@@ -9,9 +9,11 @@ from kube_node_ready.verify.model import (
     ConfirmWorker,
     Decision,
     DropWorker,
+    Effect,
     Phase,
     Policy,
     Snapshot,
+    StartWorker,
     State,
     Worker,
 )
@@ -27,9 +29,22 @@ class Verdict(Struct, frozen=True):
 
 
 def undecided(seen: Snapshot) -> Worker | None:
-    """The worker of the current attempt: the one after the last on record. One on another node is none."""
+    """The worker of the current attempt: the one after the last on record. One on another node is none.
+
+    Nor is one whose verdict was on record before someone deleted the record, or one that another client created.
+    """
     current = seen.node.record.attempt + 1
-    return next((worker for worker in seen.workers if worker.attempt == current and worker.is_of(seen.node)), None)
+    candidates = (worker for worker in seen.workers if worker.attempt == current and worker.is_of(seen.node))
+    return next((worker for worker in candidates if not (worker.settled or worker.foreign)), None)
+
+
+def begin(seen: Snapshot, number: int, *news: Effect) -> tuple[Effect, ...]:
+    """Start an attempt. Earlier workers are dropped after that, for their logs, unless one of them has the name."""
+    earlier = drop_all(seen)
+    in_the_way = {worker.uid for worker in seen.workers if worker.attempt == number}
+    first = tuple(drop for drop in earlier if drop.uid in in_the_way)
+    last = tuple(drop for drop in earlier if drop.uid not in in_the_way)
+    return (*first, StartWorker(seen.node, number), *news, *last)
 
 
 def verdict(seen: Snapshot, worker: Worker, policy: Policy) -> Verdict | None:

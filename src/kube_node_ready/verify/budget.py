@@ -18,7 +18,7 @@ def held(seen: Snapshot, policy: RemovalPolicy) -> str | None:
         return "removal of all nodes is paused"
     if seen.fleet.ledger.trouble:
         return seen.fleet.ledger.trouble
-    return crowd(seen, policy) or _too_many_went(seen, policy)
+    return crowd(seen, policy) or _went_before(seen, policy) or _too_many_went(seen, policy)
 
 
 def crowd(seen: Snapshot, policy: Crowd) -> str | None:
@@ -36,8 +36,13 @@ def recent(seen: Snapshot, policy: RemovalPolicy) -> tuple[Removal, ...]:
     return tuple(
         removal
         for removal in seen.fleet.ledger.removals
-        if removal.pool == seen.node.pool and seen.now - removal.at < policy.window
+        if _is_of_pool(removal, seen.node) and seen.now - removal.at < policy.window
     )
+
+
+def _is_of_pool(removal: Removal, node: Node) -> bool:
+    """A pool of NodeClaims is another one than a pool of labels: kubelets choose the labels of their Nodes."""
+    return removal.pool == node.pool and removal.claimed in (None, node.claimed)
 
 
 def limit(in_pool: int, policy: RemovalPolicy) -> int:
@@ -53,6 +58,19 @@ def too_many_fail(failing: int, managed: int, policy: Crowd) -> str | None:
         f"{failing} of {managed} nodes fail at once, more than the {allowed} that could be the nodes' own "
         f"fault (maxFailingCount {policy.max_failing_count}, maxFailingPercent {policy.max_failing_percent:g})"
     )
+
+
+def _went_before(seen: Snapshot, policy: RemovalPolicy) -> str | None:
+    """A machine that registers again after its removal must not use up one budget after another."""
+    namesakes = [
+        removal
+        for removal in seen.fleet.ledger.removals
+        if removal.node == seen.node.name and removal.uid != seen.node.uid and seen.now - removal.at < policy.window
+    ]
+    if not namesakes:
+        return None
+    ago, window = (seen.now - namesakes[-1].at).total_seconds(), policy.window.total_seconds()
+    return f"a node of the same name was removed {ago:.0f} s ago, and one per {window:g} s is the limit"
 
 
 def _too_many_went(seen: Snapshot, policy: RemovalPolicy) -> str | None:

@@ -33,6 +33,7 @@ from kube_node_ready.verify.model import (
     Adopt,
     Announce,
     Cause,
+    CloseGate,
     Decision,
     DropWorker,
     Effect,
@@ -44,7 +45,6 @@ from kube_node_ready.verify.model import (
     Release,
     RemoveNode,
     Snapshot,
-    StartWorker,
     Worker,
     WriteRecord,
 )
@@ -54,6 +54,13 @@ _JITTER = 0.1
 _LONGEST_REFUSAL = 500
 _FRESH = timedelta(minutes=1)
 """How recent a failure must be for a node to be removed on its account."""
+_CONTEST = 2
+"""So many undone releases in a row are a contest. One can be a wish: the label is taken off to ask for a new proof."""
+_SETTLED = timedelta(minutes=10)
+"""A release that stands for so long has won."""
+_FIRST_CONTEST_BACKOFF = timedelta(seconds=2)
+_MAX_CONTEST_BACKOFF = timedelta(minutes=5)
+_MOST_DOUBLINGS = 30
 _LATEST_NEWS = timedelta(minutes=1)
 """How long condition and Event of a released node may wait for other nodes' releases."""
 
@@ -65,19 +72,16 @@ def decide(seen: Snapshot, policy: Policy) -> Decision:
         return Decision(Phase.IGNORED, "it is being deleted")
     if not policy.guards(node):
         return _at_rest(seen, policy)
-    if node.labelled and _proof_stands(node):
-        # Someone put our taint back on a node whose proof still holds.
-        return _open_again(node)
     if not node.registered:
         return Decision(Phase.WAITING, "Karpenter has yet to register it", _superfluous(seen))
     if node.record.outcome is Outcome.PASSED:
-        return _reopen(seen)
+        return _verify_again(seen)
     if worker := undecided(seen):
         return _judge(seen, worker, policy)
     if node.record.failures >= policy.max_failures:
         return _give_up(seen, policy)
     if (wait := _backoff(node, policy) - since_verdict(seen)) > NONE:
-        return Decision(Phase.BACKING_OFF, _failed_so_far(node), _superfluous(seen), recheck=wait)
+        return Decision(Phase.BACKING_OFF, _why_backing_off(node), _superfluous(seen), recheck=wait)
     return _start(seen)
 
 
@@ -111,27 +115,32 @@ def _tell_it(seen: Snapshot) -> Decision:
     return Decision(Phase.VERIFIED, "it is verified", (*_tell(seen.node, seen.node.record), *drop_all(seen)))
 
 
-def _proof_stands(node: Node) -> bool:
-    return node.record.is_proof and node.record.boot == node.boot
+def _verify_again(seen: Snapshot) -> Decision:
+    """The gate is there, or the label is not, so the proof on record no longer counts.
 
-
-def _open_again(node: Node) -> Decision:
-    why = f"the gate came back; the proof of attempt {node.record.attempt} still stands"
-    news = Announce(node, "GateRemoved", why, node.record.attempt)
-    return Decision(Phase.VERIFIED, why, (Release(node, node.record), news))
-
-
-def _reopen(seen: Snapshot) -> Decision:
-    """Its proof no longer counts."""
+    The gate is never opened for the record's sake: a kubelet can write both the record and the label of its own Node.
+    """
     node = seen.node
+    contested = node.record.contested + 1 if since_verdict(seen) < _SETTLED else 0
+    why = _why_again(node)
+    if contested >= _CONTEST:
+        why = f"another client undid the release {contested} times in a row, soon after it: {why}"
+    pending = Record(
+        node.record.attempt, outcome=Outcome.PENDING, at=seen.now, since=seen.now, reason=why, contested=contested
+    )
+    # At 2, 4, 8, …: a contest that lasts for days must not fill the list of Events.
+    is_news = contested >= _CONTEST and contested.bit_count() == 1
+    news = (Announce(node, "GateContested", why, node.record.attempt, warning=True),) if is_news else ()
+    effects = (*news, WriteRecord(node, pending, seen.version))
+    return Decision(Phase.VERIFYING, f"to be verified again: {why}", effects)
+
+
+def _why_again(node: Node) -> str:
     if not node.labelled:
-        why = "its label was taken off"
-    elif not node.record.is_proof:
-        why = "the gate came back, and the last check had not passed"
-    else:
-        why = "the gate came back after a reboot"
-    pending = Record(node.record.attempt, outcome=Outcome.PENDING, at=seen.now, since=seen.now, reason=why)
-    return Decision(Phase.VERIFYING, f"to be verified again: {why}", (WriteRecord(node, pending, seen.version),))
+        return "its label was taken off"
+    if not node.record.is_proof:
+        return "the gate came back, and the last check had not passed"
+    return "the gate came back" if node.record.boot == node.boot else "the gate came back after a reboot"
 
 
 def _start(seen: Snapshot) -> Decision:
@@ -141,7 +150,7 @@ def _start(seen: Snapshot) -> Decision:
     attempt = node.record.attempt + 1
     # The first attempt goes without saying: a burst of nodes should not cost an Event each.
     news = (Announce(node, "Verifying", f"attempt {attempt} begins", attempt),) if attempt > 1 else ()
-    return Decision(Phase.VERIFYING, f"attempt {attempt} begins", (StartWorker(node, attempt), *news, *drop_all(seen)))
+    return Decision(Phase.VERIFYING, f"attempt {attempt} begins", attempts.begin(seen, attempt, *news))
 
 
 def _superfluous(seen: Snapshot) -> tuple[DropWorker, ...]:
@@ -170,6 +179,7 @@ def _pass(seen: Snapshot, worker: Worker) -> Decision:
         boot=seen.node.boot,
         seconds=seconds(seen, worker),
         checks=checks,
+        contested=seen.node.record.contested,
     )
     return Decision(Phase.VERIFIED, f"attempt {worker.attempt} passed", (Release(seen.node, record),), verdict=worker)
 
@@ -199,6 +209,28 @@ def could_not_start(seen: Snapshot, attempt: int, policy: Policy, reason: str) -
         return reverify.not_judged(seen, attempt, verdict, policy)
     record = _failure(seen, attempt, policy, verdict)
     return Decision(Phase.FAILED, record.reason, _record_failure(seen, record, policy))
+
+
+def refused(seen: Snapshot, effect: Release | CloseGate | WriteRecord | Adopt, message: str) -> Decision:
+    """What follows when the API server rejects a write to the Node: it is shown wherever a write still succeeds.
+
+    The condition alone is written, since the record is part of what was rejected.
+    """
+    is_release = isinstance(effect, Release)
+    what = "open the gate" if is_release else "record the result"
+    passed = f"attempt {effect.record.attempt} passed, but " if is_release else ""
+    why = f"{passed}the API server refused to {what}: {printable(message, _LONGEST_REFUSAL)}"
+    shown = Record(
+        effect.record.attempt,
+        outcome=Outcome.PENDING,
+        at=seen.now,
+        since=seen.now,
+        cause=Cause.NOT_RELEASED if is_release else Cause.NOT_RECORDED,
+        reason=why,
+    )
+    reason = "ReleaseRefused" if is_release else "RecordRefused"
+    news = Announce(seen.node, reason, why, effect.record.attempt, warning=True)
+    return Decision(Phase.BACKING_OFF, why, (news, WriteRecord(seen.node, shown)))
 
 
 def not_genuine(seen: Snapshot, attempt: int, policy: Policy, reason: str) -> Decision:
@@ -242,6 +274,7 @@ def _failure(
         reason=verdict.reason,
         seconds=seconds(seen, worker) if worker else 0,
         checks=worker.report.by_check if worker and worker.report else (),
+        contested=before.contested,
     )
 
 
@@ -264,6 +297,8 @@ def told(record: Record, policy: Policy) -> str:
         return f"verified by attempt {record.attempt}"
     if record.outcome is Outcome.PASSED:
         return f"verified before, but attempt {record.attempt} did not pass: {record.reason}"
+    if record.cause in (Cause.NOT_RELEASED, Cause.NOT_RECORDED):
+        return record.reason
     if record.outcome is Outcome.PENDING:
         return f"to be verified again: {record.reason}"
     if not record.failures:
@@ -274,14 +309,37 @@ def told(record: Record, policy: Policy) -> str:
 
 
 def _backoff(node: Node, policy: Policy) -> timedelta:
-    """1, 2, 4, … times the first, or always the first; capped; spread a little, in a way that every look repeats."""
-    failures = node.record.failures
-    if not failures:
-        return NONE
-    doublings = min(failures - 1, 30) if policy.exponential else 0
-    wait: timedelta = min(policy.first_backoff * 2**doublings, policy.max_backoff)
+    """After failures or a contest; spread a little, in a way that every look repeats."""
+    wait = max(_backoff_after_failures(node.record, policy), _backoff_of_contest(node.record))
     spread = zlib.crc32(f"{node.uid} {node.record.attempt}".encode()) / 2**32
     return wait * (1 + _JITTER * spread)
+
+
+def _backoff_after_failures(record: Record, policy: Policy) -> timedelta:
+    """1, 2, 4, … times the first, or always the first; capped."""
+    if not record.failures:
+        return NONE
+    doublings = min(record.failures - 1, _MOST_DOUBLINGS) if policy.exponential else 0
+    wait: timedelta = min(policy.first_backoff * 2**doublings, policy.max_backoff)
+    return wait
+
+
+def is_contested(record: Record) -> bool:
+    """Whether another client undoes what we do."""
+    return record.contested >= _CONTEST
+
+
+def _backoff_of_contest(record: Record) -> timedelta:
+    """Each verification of a node whose gate comes back costs a worker pod, for nothing."""
+    if not is_contested(record):
+        return NONE
+    doublings = min(record.contested - _CONTEST, _MOST_DOUBLINGS)
+    wait: timedelta = min(_FIRST_CONTEST_BACKOFF * 2**doublings, _MAX_CONTEST_BACKOFF)
+    return wait
+
+
+def _why_backing_off(node: Node) -> str:
+    return _failed_so_far(node) if node.record.failures else node.record.reason
 
 
 def _failed_so_far(node: Node) -> str:
@@ -313,7 +371,8 @@ def _remove(seen: Snapshot, policy: Policy) -> Decision:
         blocked = Announce(node, "RemovalBlocked", held, record.attempt, warning=True)
         return _be_patient(seen, policy, Phase.HELD, held, (blocked,))
     looked_again = record.blamed > policy.max_failures
-    if looked_again and since_verdict(seen) < _FRESH:
+    # The record alone removes nothing: the node's kubelet can write it.
+    if looked_again and seen.witnessed == record.attempt and since_verdict(seen) < _FRESH:
         remove = RemoveNode(node, record.reason, seen.fleet.ledger)
         return Decision(Phase.REMOVING, record.reason, (remove,), policy.resync)
     # One more look right before: what failed a while ago may have healed. If that did not lead to removal, then slowly.

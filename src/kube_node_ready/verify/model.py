@@ -38,6 +38,8 @@ class Cause(StrEnum):
     STOPPED = auto()
     REFUSED = auto()
     MISCONFIGURED = auto()
+    NOT_RELEASED = "not-released"
+    NOT_RECORDED = "not-recorded"
 
     @property
     def blames_node(self) -> bool:
@@ -66,11 +68,19 @@ class Record(Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     seconds: float = 0
     checks: tuple[CheckResult, ...] = ()
+    contested: int = 0
+    """How often in a row another client undid a release soon after it."""
 
     @property
     def is_proof(self) -> bool:
         """Whether the last attempt passed, and not only one before it."""
         return self.outcome is Outcome.PASSED and not self.reason
+
+
+class Pool(Struct, frozen=True):
+    name: str
+    claimed: bool
+    """Whether a NodeClaim says so. Otherwise only the Node's labels do, and a kubelet chooses these."""
 
 
 class Node(Struct, frozen=True):
@@ -88,8 +98,11 @@ class Node(Struct, frozen=True):
     claim: str = ""
     """The uid of the NodeClaim that owns it, and below its name."""
     claim_name: str = ""
+    claimed: bool = False
+    """Whether it has a NodeClaim, as far as the Node says. Pools of NodeClaims have budgets of their own."""
     provider_id: str = ""
     boot: str = ""
+    cordoned: bool = False
     removal_paused: bool = False
     has_labels: bool = True
     has_annotations: bool = True
@@ -123,6 +136,10 @@ class Worker(Struct, frozen=True):
     """What it runs."""
     genuine: bool = False
     """Whether it is known to run what the controller asks for. If not, its verdict does not count."""
+    foreign: bool = False
+    """Whether another client created it while this controller was running, be it an exact copy of a worker."""
+    settled: bool = False
+    """Whether its verdict has been on record: it counts once, even if the record is deleted later."""
 
     @property
     def ended(self) -> bool:
@@ -140,6 +157,8 @@ class Removal(Struct, frozen=True):
     node: str
     pool: str
     at: datetime
+    claimed: bool | None = None
+    """Whether the pool is the NodeClaim's, or only what the Node's labels say. Unknown in older entries."""
 
 
 class Ledger(Struct, frozen=True):
@@ -177,6 +196,8 @@ class Snapshot(Struct, frozen=True):
     """Whether so many new nodes are being verified that whatever can wait should not be in their way."""
     many_rechecks: bool = False
     """Whether as many verified nodes are being checked again as may be at a time."""
+    witnessed: int = 0
+    """The last attempt whose worker this process saw fail by the node's own fault. A record can be forged."""
 
 
 class Gate(Struct, frozen=True):
@@ -196,10 +217,18 @@ class Crowd(Struct, frozen=True, kw_only=True):
     max_failing_percent: float = 20
 
 
+class WithoutClaim(StrEnum):
+    """What to do with a failed node that has no NodeClaim. Its machine keeps running either way."""
+
+    DELETE = auto()
+    CORDON = auto()
+
+
 class RemovalPolicy(Crowd, frozen=True, kw_only=True):
     max_count: int = 1
     max_percent: float = 10
     window: timedelta = timedelta(hours=1)
+    without_claim: WithoutClaim = WithoutClaim.DELETE
 
 
 class Reverification(Crowd, frozen=True, kw_only=True):
@@ -306,7 +335,10 @@ class DropWorker(Struct, frozen=True):
 
 
 class RemoveNode(Struct, frozen=True):
-    """Through its NodeClaim where there is one. Allowed by a ledger, and only while that ledger is the latest."""
+    """Through its NodeClaim where there is one. Allowed by a ledger, and only while that ledger is the latest.
+
+    A Node without NodeClaim is deleted or cordoned.
+    """
 
     node: Node
     reason: str

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from kube_node_ready.objects import Taint
-from kube_node_ready.verify.decide import told
-from kube_node_ready.verify.model import Node, Outcome, Policy, Record
+from kube_node_ready.verify.decide import is_contested, told
+from kube_node_ready.verify.model import Cause, Node, Outcome, Policy, Record
 
 ANNOTATION = "node-ready/verification"
 CONDITION = "NodeVerified"
@@ -18,6 +18,12 @@ JsonPatch = list[dict[str, Any]]
 
 _STATUS = {Outcome.PASSED: "True", Outcome.FAILED: "False", Outcome.PENDING: "Unknown"}
 _REASON = {Outcome.PASSED: "Verified", Outcome.FAILED: "VerificationFailed", Outcome.PENDING: "Verifying"}
+
+_REFUSED = {Cause.NOT_RELEASED: "ReleaseRefused", Cause.NOT_RECORDED: "RecordRefused"}
+
+
+REFUSALS = frozenset(_REFUSED.values())
+"""Reasons of the condition while the API server rejects what is to be written to the Node."""
 
 
 def release(node: Node, record: Record, policy: Policy) -> JsonPatch:
@@ -56,7 +62,7 @@ def status(node: Node, record: Record, policy: Policy, version: str = "") -> dic
     The record is written over the version it was decided on, or not at all: a late write must not undo what a later
     life of us recorded. Without a version it is on the node already, and only its condition follows.
     """
-    reason = "VerificationExhausted" if _exhausted(record, policy) else _REASON[record.outcome]
+    reason = _condition_reason(record, policy)
     condition = {
         "type": CONDITION,
         "status": _STATUS[record.outcome],
@@ -75,6 +81,11 @@ def status(node: Node, record: Record, policy: Policy, version: str = "") -> dic
 def adoption(node: Node, record: Record, version: str) -> dict[str, Any]:
     """A merge patch that puts the record on the node as it was seen, and nothing else."""
     return {"metadata": {"uid": node.uid, "resourceVersion": version, "annotations": {ANNOTATION: encode(record)}}}
+
+
+def cordon(node: Node) -> JsonPatch:
+    """No new pods on exactly this node."""
+    return [_test("/metadata/uid", node.uid), {"op": "add", "path": "/spec/unschedulable", "value": True}]
 
 
 def encode(record: Record) -> str:
@@ -97,8 +108,17 @@ def _is_possible(record: Record) -> bool:
     return (
         0 <= record.failures <= record.attempt < 10**7
         and 0 <= record.blamed <= record.failures
+        and record.contested >= 0
         and all(time.tzinfo for time in times)
     )
+
+
+def _condition_reason(record: Record, policy: Policy) -> str:
+    if _exhausted(record, policy):
+        return "VerificationExhausted"
+    if record.outcome is Outcome.PENDING and is_contested(record):
+        return "GateContested"
+    return _REFUSED.get(record.cause) or _REASON[record.outcome]
 
 
 def _exhausted(record: Record, policy: Policy) -> bool:

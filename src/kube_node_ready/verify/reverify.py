@@ -29,7 +29,6 @@ from kube_node_ready.verify.model import (
     Record,
     Reverification,
     Snapshot,
-    StartWorker,
     Worker,
     WriteRecord,
 )
@@ -49,8 +48,7 @@ def watch_over(seen: Snapshot, policy: Policy, rule: Reverification) -> Decision
     if seen.rush or seen.many_rechecks or not seen.slot_free:
         return Decision(Phase.VERIFIED, "it can wait until others are done", dropped, recheck=policy.resync)
     number = seen.node.record.attempt + 1
-    start = StartWorker(seen.node, number)
-    return Decision(Phase.REVERIFYING, f"attempt {number} begins", (start, *attempt.drop_all(seen)))
+    return Decision(Phase.REVERIFYING, f"attempt {number} begins", attempt.begin(seen, number))
 
 
 def is_doubtful(node: Node) -> bool:

@@ -1,0 +1,185 @@
+"""A kubelet that edits the verification record and the labels of its own Node (M1 and D7).
+
+A kubelet is allowed to write annotations and most labels of its own Node. So the record proves nothing by itself: it
+opens no gate, and it removes no node.
+"""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lightkube.resources.core_v1 import Node
+from lightkube.types import PatchType
+
+import lab
+from tests.attacks.history import RECORD, History
+from tests.attacks.kubelet import Kubelet, failed_record, kubelets, passed_record, short_name
+from tests.gated import Site
+from tests.operator import operating
+from tests.removal import Claims, Fleet, nodeclaims
+
+LABEL = "node-ready/verified"
+DEDICATED = lab.Taint("dedicated", value="payments")
+GATE = lab.Taint("node-ready/unverified", value="true")
+NO_LIMITS = {"maxCount": 100, "maxPercent": 100, "maxFailingCount": 100}
+REMOVES: dict[str, Any] = {"deleteFailedNodes": True, "removal": NO_LIMITS}
+QUIET_SECONDS = 3
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def config(site: Site, management: dict[str, Any] | None = None, **reconciliation: Any) -> dict[str, Any]:  # noqa: ANN401
+    return site.config(
+        nodeManagement=management or {}, reconciliation={"intervalSeconds": 1, "maxRetries": 1, **reconciliation}
+    )
+
+
+@pytest.fixture
+def kubelet(site: Site) -> Iterator[Kubelet]:
+    with kubelets(site.plane, short_name("liar", site.namespace)) as (made,):
+        yield made
+
+
+def claim_to_be_verified(kubelet: Kubelet) -> None:
+    patch = {"metadata": {"labels": {LABEL: "true"}, "annotations": {RECORD: passed_record(now())}}}
+    kubelet.client.patch(Node, kubelet.node, patch, patch_type=PatchType.MERGE)
+
+
+@pytest.mark.parametrize("when", ["at registration", "later"])
+def test_a_kubelet_does_not_open_its_own_gate_by_a_forged_record(
+    site: Site, kubelet: Kubelet, tmp_path: Path, when: str
+) -> None:
+    """Its workers fail, and it claims that one has passed."""
+    labels = {"site": site.namespace}
+    with operating(tmp_path, site.plane.kubeconfig(), config(site)) as operator:
+        if when == "at registration":
+            annotations = {RECORD: passed_record(now())}
+            kubelet.register(labels={**labels, LABEL: "true"}, annotations=annotations, taints=[site.gate])
+            history = History(site.plane, kubelet.node)
+        else:
+            kubelet.register(labels=labels, taints=[site.gate])
+            history = History(site.plane, kubelet.node)
+            site.until("a worker is bound", lambda: any(worker.node_name for worker in site.workers()))
+            claim_to_be_verified(kubelet)
+
+        def has_failed() -> bool:
+            kubelet.run_pods(lambda _: 1)
+            return site.node(kubelet.node).record.failures > 0 or not site.policy.gated(site.node(kubelet.node))
+
+        site.until("a worker has failed", has_failed)
+        assert not history.was_ever_open(site.gate.key)
+        if when == "later":
+            assert operator.said("Verification record changed by another client", node=kubelet.node)
+            site.until("an Event shows it", lambda: "RecordChanged" in {e.reason for e in site.events(kubelet.node)})
+
+
+def test_a_forged_record_of_failures_removes_nothing(site: Site, kubelet: Kubelet, tmp_path: Path) -> None:
+    """The node stays until one of its workers has failed, too."""
+    with operating(tmp_path, site.plane.kubeconfig(), config(site, REMOVES)):
+        kubelet.register(
+            labels={"site": site.namespace}, annotations={RECORD: failed_record(now())}, taints=[site.gate]
+        )
+        history = History(site.plane, kubelet.node)
+        until = time.monotonic() + QUIET_SECONDS
+        while time.monotonic() < until:
+            kubelet.annotate(**{RECORD: failed_record(now())})
+            assert history.exists(), "removed by a record that no worker has earned"
+            time.sleep(0.2)
+
+
+def test_a_node_with_taints_of_others_is_cordoned_and_not_deleted(site: Site, kubelet: Kubelet, tmp_path: Path) -> None:
+    """If its Node were deleted, its kubelet would register again without the taint, and get the payments' pods."""
+    with operating(tmp_path, site.plane.kubeconfig(), config(site, REMOVES)):
+        kubelet.register(labels={"site": site.namespace}, taints=[site.gate, DEDICATED])
+        history = History(site.plane, kubelet.node)
+
+        def is_handled() -> bool:
+            kubelet.run_pods(lambda _: 1)
+            return not history.exists() or site.node(kubelet.node).cordoned
+
+        site.until("it is removed or cordoned", is_handled)
+        assert history.exists()
+        told = {event.reason: event.message or "" for event in site.events(kubelet.node)}
+        assert "a new registration would lose its taint dedicated" in told["Cordoned"]
+        assert "Removing" not in told
+
+
+def test_nodes_without_a_claim_are_cordoned_if_asked_for(site: Site, kubelet: Kubelet, tmp_path: Path) -> None:
+    cordons = {"deleteFailedNodes": True, "removal": {**NO_LIMITS, "withoutClaim": "cordon"}}
+    with operating(tmp_path, site.plane.kubeconfig(), config(site, cordons)):
+        kubelet.register(labels={"site": site.namespace}, taints=[site.gate])
+        history = History(site.plane, kubelet.node)
+
+        def is_handled() -> bool:
+            kubelet.run_pods(lambda _: 1)
+            return not history.exists() or site.node(kubelet.node).cordoned
+
+        site.until("it is removed or cordoned", is_handled)
+        assert history.exists()
+
+
+@pytest.fixture
+def fleet(plane: lab.Plane, namespace: str, tmp_path: Path) -> Iterator[Fleet]:
+    fleet = Fleet(plane, namespace, tmp_path)
+    yield fleet
+    fleet.forget()
+
+
+@pytest.fixture(scope="module")
+def claims(plane: lab.Plane) -> Iterator[Claims]:
+    with nodeclaims(plane) as served:
+        yield served
+
+
+def register_in(fleet: Fleet, kubelet: Kubelet, pool: str) -> History:
+    labels = {"case": fleet.namespace, "karpenter.sh/nodepool": pool, "karpenter.sh/registered": "true"}
+    kubelet.register(labels=labels, taints=[GATE])
+    return History(fleet.plane, kubelet.node)
+
+
+@pytest.mark.usefixtures("claims")
+def test_one_kubelet_does_not_spend_the_budgets_of_other_pools(fleet: Fleet) -> None:
+    """It registers again after each removal, each time in another pool."""
+    account = fleet.account("get", "list", "delete")
+    with (
+        kubelets(fleet.plane, short_name("spender", fleet.namespace)) as (kubelet,),
+        fleet.operating({"maxCount": 1}, kubeconfig=account),
+    ):
+        first = register_in(fleet, kubelet, "pool-a")
+
+        def is_gone() -> bool:
+            kubelet.run_pods(lambda _: 1)
+            return not first.exists()
+
+        fleet.until("its first Node is removed", is_gone)
+        second = register_in(fleet, kubelet, "pool-b")
+
+        def is_handled() -> bool:
+            kubelet.run_pods(lambda _: 1)
+            return not second.exists() or bool(fleet.told(kubelet.node, "RemovalBlocked"))
+
+        fleet.until("its second Node is handled", is_handled)
+        assert second.exists(), "and pool-b has paid for it"
+
+
+def test_a_label_does_not_spend_the_budget_of_a_pool_of_claims(fleet: Fleet, claims: Claims) -> None:
+    account = fleet.account("get", "list", "delete")
+    with (
+        kubelets(fleet.plane, short_name("spender", fleet.namespace)) as (kubelet,),
+        fleet.operating({"maxCount": 1}, kubeconfig=account),
+    ):
+        history = register_in(fleet, kubelet, "pool-a")
+
+        def is_gone() -> bool:
+            kubelet.run_pods(lambda _: 1)
+            return not history.exists()
+
+        fleet.until("the liar of pool-a is removed", is_gone)
+        (broken,) = fleet.join(pool="pool-a")
+        claim = claims.make(broken, by="owner", pool="pool-a")
+        fleet.until("the broken node of pool-a is removed, too", lambda: claim not in claims.names())

@@ -1,0 +1,90 @@
+"""Workers whose verdict was used before, and exact copies of workers (D6).
+
+Every field of such a pod is right: it was created by the controller, or copied from one that was. What is wrong is that
+it does not answer the question that is asked now.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lightkube.resources.core_v1 import Node, Pod
+
+import lab
+from tests.attacks.history import RECORD, History
+from tests.attacks.kubelet import kubelets, pod_of, short_name, worker_name
+from tests.attacks.test_tenant_workers import copied
+from tests.gated import Site
+from tests.operator import operating
+
+PATIENCE = 120
+RUSH = 40
+
+
+def config(site: Site, **reconciliation: Any) -> dict[str, Any]:  # noqa: ANN401  as in YAML
+    return site.config(reconciliation={"intervalSeconds": 1, "maxRetries": 9, **reconciliation})
+
+
+def test_an_old_pass_is_not_a_new_proof(site: Site, tmp_path: Path) -> None:
+    """The record and the label are taken off and the gate is put back, which asks for a new proof.
+
+    While many nodes are verified, a worker that has passed stays for up to a minute.
+    """
+    site.join(RUSH, verdict=lab.HANGS)
+    with (
+        kubelets(site.plane, short_name("node", site.namespace)) as (kubelet,),
+        operating(tmp_path, site.plane.kubeconfig(), config(site)),
+    ):
+        site.until("many nodes are verified", lambda: len(site.workers()) == RUSH)
+        kubelet.register(labels={"site": site.namespace}, taints=[site.gate])
+
+        def is_open() -> bool:
+            kubelet.run_pods(lambda _: 0)
+            return site.released(kubelet.node)
+
+        site.until("it is verified", is_open)
+        assert worker_name(kubelet.uid, 1) in {worker.name for worker in site.workers()}, "it is still there"
+        forget: dict[str, Any] = {"annotations": {RECORD: None}, "labels": {"node-ready/verified": None}}
+        gated = {"metadata": forget, "spec": {"taints": [site.gate.as_dict()]}}
+        site.plane.client.patch(Node, kubelet.node, gated)
+        history = History(site.plane, kubelet.node)
+
+        def has_failed() -> bool:
+            kubelet.run_pods(lambda _: 1)
+            return site.node(kubelet.node).record.failures > 0 or not site.policy.gated(site.node(kubelet.node))
+
+        site.until("there is a new verdict", has_failed, PATIENCE)
+        assert not history.was_ever_open(site.gate.key), "opened by a worker that had passed before"
+
+
+def test_an_exact_copy_of_a_worker_does_not_count(site: Site, tmp_path: Path) -> None:
+    """It is created for the attempt that is due next, so that its verdict is there before the backoff is over."""
+    with (
+        kubelets(site.plane, short_name("node", site.namespace)) as (kubelet,),
+        operating(tmp_path, site.plane.kubeconfig(), config(site, backoffSeconds=6, maxBackoffSeconds=6)),
+    ):
+        kubelet.register(labels={"site": site.namespace}, taints=[site.gate])
+        first = worker_name(kubelet.uid, 1)
+        sample: list[dict[str, Any]] = []
+
+        def has_failed() -> bool:
+            for pod in site.plane.client.list(Pod, namespace=site.namespace, fields={"metadata.name": first}):
+                sample[:] = [pod.to_dict()]
+            kubelet.run_pods(lambda _: 1)
+            return site.node(kubelet.node).record.failures > 0
+
+        site.until("the first attempt has failed", has_failed)
+        history = History(site.plane, kubelet.node)
+        text = json.dumps(sample[0], default=str).replace(first, worker_name(kubelet.uid, 2))
+        copy = copied(json.loads(text.replace('"node-ready/attempt": "1"', '"node-ready/attempt": "2"')), kubelet)
+        made = site.plane.client.create(pod_of(copy))
+        assert made.metadata
+        kubelet.end(worker_name(kubelet.uid, 2), site.namespace, 0)
+
+        def is_decided() -> bool:
+            kubelet.run_pods(lambda _: 1)
+            node = site.node(kubelet.node)
+            return node.record.failures > 1 or not site.policy.gated(node)
+
+        site.until("the second attempt has a verdict", is_decided, PATIENCE)
+        assert not history.was_ever_open(site.gate.key), "opened by a copy"

@@ -1,0 +1,98 @@
+"""Releases and records that the API server rejects (D3). The node stays gated, and everyone can see why."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lightkube.resources.core_v1 import Node
+
+import lab
+from lab import waiting
+from tests.console import Console, install
+from tests.gated import Site
+from tests.operator import operating
+
+_API = "admissionregistration.k8s.io/v1"
+
+
+@pytest.fixture
+def no_release(site: Site) -> Iterator[None]:
+    """A policy of the cluster's: the taints of this test's nodes stay as they are."""
+    name = f"keep-{site.namespace}"
+    spec: dict[str, Any] = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
+            ],
+            "objectSelector": {"matchLabels": {"site": site.namespace}},
+        },
+        "validations": [
+            {
+                "expression": "object.spec.?taints.orValue([]) == oldObject.spec.?taints.orValue([])",
+                "message": "taints are frozen",
+            }
+        ],
+    }
+    policy = {"apiVersion": _API, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
+    bound = {"policyName": name, "validationActions": ["Deny"]}
+    binding = {
+        "apiVersion": _API,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": bound,
+    }
+    site.plane.apply(f"{json.dumps(policy)}\n---\n{json.dumps(binding)}")
+    yield
+    site.kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", name)
+
+
+def fill_annotations(site: Site, name: str) -> None:
+    """Up to the limit of the API server, so that no record fits."""
+    metadata = site.plane.client.get(Node, name).metadata
+    assert metadata
+    used = sum(len(key) + len(value) for key, value in (metadata.annotations or {}).items())
+    key = "example.com/large"
+    value = "x" * (262_144 - used - len(key))
+    site.plane.client.patch(Node, name, {"metadata": {"annotations": {key: value}}})
+
+
+@pytest.mark.usefixtures("no_release")
+def test_a_release_that_the_server_refuses_is_visible(site: Site, tmp_path: Path) -> None:
+    (name,) = site.join().names
+    waiting.until("the policy is in force", lambda: _is_frozen(site, name), 60)
+    install(site, site.config())
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
+        site.until("the condition shows it", lambda: site.condition(name).get("reason") == "ReleaseRefused")
+        site.until("an Event shows it", lambda: "ReleaseRefused" in {event.reason for event in site.events(name)})
+        assert "taints are frozen" in site.condition(name)["message"]
+        assert site.condition(name)["status"] != "True"
+        for command in ("status", "explain"):
+            shown = " ".join(Console(site).ask(command, name).stdout.split())
+            assert "refused to open the gate" in shown, command
+            assert "taints are frozen" in shown, command
+            assert f"{name} is verified" not in shown
+        page = operator.ask("/metrics", server=0)
+        assert 'kube_node_ready_node_writes_refused_total{write="release"} 1.0' in page
+    assert site.policy.gated(site.node(name))
+
+
+def test_a_record_that_the_server_refuses_is_visible(site: Site, tmp_path: Path) -> None:
+    (name,) = site.join(verdict=lab.fails()).names
+    fill_annotations(site, name)
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+        site.until("the condition shows it", lambda: site.condition(name).get("reason") == "RecordRefused")
+        site.until("an Event shows it", lambda: "RecordRefused" in {event.reason for event in site.events(name)})
+        assert "annotations" in site.condition(name)["message"]
+    assert site.policy.gated(site.node(name))
+
+
+def _is_frozen(site: Site, name: str) -> bool:
+    words = ("patch", "node", name, "--type=json", '-p=[{"op":"remove","path":"/spec/taints"}]', "--dry-run=server")
+    try:
+        site.kubectl(*words)
+    except lab.LabError as error:
+        return "taints are frozen" in str(error)
+    return False
