@@ -56,7 +56,6 @@ _CAUSES = tuple(cause.value or _ANY_OTHER for cause in Cause)
 EVENTS = (
     "Verifying",
     "Verified",
-    "GateRemoved",
     "VerificationFailed",
     "VerificationExhausted",
     "GateRestored",

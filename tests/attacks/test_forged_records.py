@@ -94,7 +94,9 @@ def test_a_forged_record_of_failures_removes_nothing(site: Site, kubelet: Kubele
 
 def test_a_node_with_taints_of_others_is_cordoned_and_not_deleted(site: Site, kubelet: Kubelet, tmp_path: Path) -> None:
     """If its Node were deleted, its kubelet would register again without the taint, and get the payments' pods."""
-    with operating(tmp_path, site.plane.kubeconfig(), config(site, REMOVES)):
+    tolerant = {**config(site, REMOVES)}
+    tolerant["worker"] = {**tolerant["worker"], "tolerations": [{"operator": "Exists"}]}
+    with operating(tmp_path, site.plane.kubeconfig(), tolerant):
         kubelet.register(labels={"site": site.namespace}, taints=[site.gate, DEDICATED])
         history = History(site.plane, kubelet.node)
 
