@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from kube_node_ready.gather import View
-from kube_node_ready.verify.model import Node, State, Worker
+from kube_node_ready.verify.model import Node, Outcome, Pool, Record, State, Worker
 from tests.model import POLICY, START
 
 HOUR = timedelta(hours=1)
@@ -134,3 +134,111 @@ def test_fingerprints_are_forgotten_before_they_fill_the_memory() -> None:
         view.admitted(str(number))
     assert len(view._fingerprints) == 10_000
     assert "19999" in view._fingerprints
+
+
+class TestWhoseWorkers:
+    """A verdict counts if the worker is ours and is what we created, and it counts once."""
+
+    NODE = Node("a", "node-uid")
+
+    def a_view(self, node: Node = NODE) -> View:
+        view = View(POLICY, {"a": node}, 10)
+        view.node_changed(None, node)
+        view.admitted("ours")
+        return view
+
+    def worker(self, attempt: int = 1, *, uid: str = "pod-uid", fingerprint: str = "ours") -> Worker:
+        created = START + timedelta(seconds=10)
+        return Worker(f"w{attempt}", uid, "node-uid", attempt, "a", created, fingerprint=fingerprint)
+
+    def seen(self, view: View) -> Worker:
+        snapshot = view.snapshot("a", START)
+        assert snapshot
+        (worker,) = snapshot.workers
+        return worker
+
+    def test_in_a_program_that_only_reads_none_is_foreign(self) -> None:
+        view = self.a_view()
+        view.worker_changed(None, self.worker())
+        assert (self.seen(view).genuine, self.seen(view).foreign) == (True, False)
+
+    def test_one_that_another_client_creates_is_foreign(self) -> None:
+        view = self.a_view()
+        view.inherit(START)
+        view.worker_changed(None, self.worker())
+        assert (self.seen(view).genuine, self.seen(view).foreign) == (False, True)
+
+    def test_one_that_we_created_is_ours_whichever_comes_first(self) -> None:
+        view = self.a_view()
+        view.inherit(START)
+        view.worker_changed(None, self.worker())
+        view.created("pod-uid")
+        assert (self.seen(view).genuine, self.seen(view).foreign) == (True, False)
+
+    def test_one_whose_creation_was_not_answered_is_ours(self) -> None:
+        view = self.a_view()
+        view.inherit(START)
+        view.maybe_created("w1")
+        view.worker_changed(None, self.worker())
+        assert not self.seen(view).foreign
+
+    def test_those_of_a_previous_process_are_ours(self) -> None:
+        view = self.a_view()
+        view.worker_changed(None, self.worker())
+        view.inherit(START)
+        assert not self.seen(view).foreign, "it was there"
+        late = self.a_view()
+        late.inherit(START + timedelta(seconds=11))
+        late.worker_changed(None, self.worker())
+        assert not self.seen(late).foreign, "the watch was late"
+
+    def test_a_name_that_was_ours_is_not_once_its_worker_is_gone(self) -> None:
+        view = self.a_view()
+        view.inherit(START)
+        view.maybe_created("w1")
+        view.worker_changed(None, self.worker())
+        view.worker_changed(self.worker(), None)
+        view.worker_changed(None, self.worker(uid="other"))
+        assert self.seen(view).foreign
+
+    def test_one_that_was_edited_and_edited_back_is_not_genuine(self) -> None:
+        view = self.a_view()
+        view.worker_changed(None, self.worker())
+        view.worker_changed(self.worker(), self.worker(fingerprint="theirs"))
+        view.worker_changed(self.worker(fingerprint="theirs"), self.worker())
+        assert not self.seen(view).genuine
+
+    def test_one_whose_verdict_was_on_record_is_settled_even_if_the_record_is_deleted(self) -> None:
+        passed = Node("a", "node-uid", record=Record(1, outcome=Outcome.PASSED))
+        for first in ("worker", "record"):
+            nodes = {"a": passed if first == "record" else self.NODE}
+            view = View(POLICY, nodes, 10)
+            view.node_changed(None, nodes["a"])
+            view.worker_changed(None, self.worker())
+            if first == "worker":
+                assert not self.seen(view).settled
+                nodes["a"] = passed
+                view.node_changed(self.NODE, passed)
+            nodes["a"] = self.NODE
+            view.node_changed(passed, self.NODE)
+            assert self.seen(view).settled
+
+    def test_what_was_witnessed_is_about_one_node(self) -> None:
+        nodes = {"a": self.NODE}
+        view = View(POLICY, nodes, 10)
+        view.node_changed(None, self.NODE)
+        view.witnessed(self.NODE, 3)
+        view.pool_found(self.NODE, Pool("claims", claimed=True))
+        seen = view.snapshot("a", START)
+        assert seen
+        assert (seen.witnessed, seen.node.pool, seen.node.claimed, seen.fleet.in_pool) == (3, "claims", True, 1)
+        nodes["a"] = Node("a", "other-uid")
+        view.node_changed(self.NODE, nodes["a"])
+        again = view.snapshot("a", START)
+        assert again
+        assert (again.witnessed, again.node.pool) == (0, "")
+        nodes["a"] = self.NODE
+        view.node_changed(Node("a", "other-uid"), self.NODE)
+        back = view.snapshot("a", START)
+        assert back
+        assert (back.witnessed, back.node.pool) == (0, "")
