@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 TERMINATION_LOG = "/dev/termination-log"
 EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_UNEXPECTED, EXIT_STOPPED = 0, 1, 2, 3, 10, 143
+_MOST_DIGITS = 10
 _HELP = f"""\
 Proves from inside a pod that this node's network works, and says so by its exit code.
 
@@ -43,7 +44,8 @@ settings, the strongest last:
   the file that {sources.FILE_VARIABLE} names ({sources.FILE}), in YAML or JSON
   {sources.JSON_VARIABLE}, a JSON object
   {", ".join(sources.VARIABLES)}
-NODE_NAME is needed, POD_NAMESPACE is told in the log. The API server is found as in every pod, by
+NODE_NAME is needed, POD_NAMESPACE is told in the log. A POD_NAME that ends with an attempt number above 1 asks for
+dnsSamplesAfterFailure instead of dnsSamples. The API server is found as in every pod, by
 KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and the ServiceAccount's mounted token. Outside a pod KUBECONFIG takes
 their place, and what only a pod can try is skipped.
 
@@ -89,6 +91,8 @@ def work(
     error = ""
     try:
         settings = sources.read(environ)
+        if attempt(environ.get("POD_NAME", "")) > 1:
+            settings = settings.after_failure()
         log.configure(settings.log_level, settings.log_format)
         dry_run = dry_run or settings.dry_run
         node = node or _nodes_name(dry_run=dry_run)
@@ -105,6 +109,15 @@ def work(
         log.log("Worker cannot check this node", level="error", node=node, error=error, exit_code=code)
     _leave(report.encode(node, results, error), environ, dry_run=dry_run)
     return code
+
+
+def attempt(pod_name: str) -> int:
+    """Which attempt a worker pod is for: the number at the end of its name. 1 if it has none.
+
+    Every attempt but a node's first follows a failed one, or a release that is being confirmed again.
+    """
+    number = pod_name.rpartition("-")[2]
+    return int(number) if len(number) < _MOST_DIGITS and number.isascii() and number.isdecimal() else 1
 
 
 def _nodes_name(*, dry_run: bool) -> str:

@@ -1,5 +1,6 @@
 """The API server as a check sees it: sound, foreign, slow, cut off, forbidding, or in another time."""
 
+import itertools
 import socket
 import time
 from collections.abc import Iterator
@@ -8,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kube_node_ready.checks import access, api, network, services, settings, wire
+from kube_node_ready.checks import access, api, network, sampling, services, settings, wire
 from kube_node_ready.checks.dnsquery import Question
 from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError
-from kube_node_ready.checks.settings import PAYLOAD_PATH
+from kube_node_ready.checks.settings import PAYLOAD_PATH, Settings
 from kube_node_ready.checks.wire import NoAnswerError, UnreachableError
 from lab import pki, waiting
 from tests.check_servers import (
@@ -25,6 +26,7 @@ from tests.check_servers import (
     tcp_server,
 )
 
+SAMPLING = Settings().sampling
 SERVICE = "kube-system/kube-dns"
 SERVICE_PATH = "/api/v1/namespaces/kube-system/services/kube-dns"
 SLICES_PATH = "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices"
@@ -228,21 +230,21 @@ class TestNetwork:
     def test_every_ready_dns_server_becomes_a_job(self, fake: FakeApi) -> None:
         fake.answers[SLICES_PATH] = http_json(slices(["192.0.2.1", "192.0.2.2"], ["192.0.2.3"]))
         lookup = services.endpoints_of(fake.access, SERVICE)
-        jobs = network.each_dns_server(lookup, SERVICE, "name", Deadline(30)).more
+        jobs = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, Deadline(30)).more
         assert [(job.name, job.target) for job in jobs] == [("network", "192.0.2.1:53"), ("network", "192.0.2.2:53")]
 
     def test_a_dns_server_is_asked_by_udp_and_by_tcp(self, fake: FakeApi) -> None:
         with dns_server(lambda query: [dns_reply(query)], lambda query: [dns_reply(query)]) as port:
             fake.answers[SLICES_PATH] = http_json(slices([LOOPBACK], port=port))
             lookup = services.endpoints_of(fake.access, SERVICE)
-            (job,) = network.each_dns_server(lookup, SERVICE, "name", Deadline(30)).more
+            (job,) = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, Deadline(30)).more
             job.prove(Deadline(30))
 
     def test_a_dns_server_that_fails_both_ways_says_both(self, fake: FakeApi) -> None:
         with dns_server(lambda query: [dns_reply(query, code=5)]) as port:
             fake.answers[SLICES_PATH] = http_json(slices([LOOPBACK], port=port))
             lookup = services.endpoints_of(fake.access, SERVICE)
-            (job,) = network.each_dns_server(lookup, SERVICE, "name", Deadline(30)).more
+            (job,) = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, Deadline(30)).more
             with pytest.raises(CheckFailedError, match=r"no TCP connection to .*; the DNS server answers REFUSED"):
                 job.prove(Deadline(30))
 
@@ -252,13 +254,38 @@ class TestNetwork:
             with pytest.raises(
                 CheckFailedError, match=rf"^no TCP connection to {LOOPBACK}:{port}: Connection refused$"
             ):
-                network.serves_dns(endpoint, Question("name"), Deadline(30))
+                network.serves_dns(endpoint, Question("name"), SAMPLING, Deadline(30))
+
+    def test_a_dns_server_that_answers_only_some_queries_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sampling, "_PATIENCE_SECONDS", 0.2)
+        monkeypatch.setattr(sampling, "_PATIENCE_FACTOR", 0)
+        numbers = itertools.count()
+        with dns_server(lambda query: [] if next(numbers) % 3 == 1 else [dns_reply(query)]) as port:
+            endpoint = services.Endpoint(LOOPBACK, (port,), ())
+            with pytest.raises(CheckFailedError, match=r"^8 of 24 queries lost by UDP$"):
+                network.serves_dns(endpoint, Question("name"), SAMPLING, Deadline(30))
+
+    def test_many_dns_servers_share_the_first_samples(self, fake: FakeApi) -> None:
+        asked = itertools.count()
+
+        def answer(query: bytes) -> list[bytes]:
+            next(asked)
+            return [dns_reply(query)]
+
+        with dns_server(answer, lambda query: [dns_reply(query)]) as port:
+            # The same server under several addresses: each becomes a job.
+            fake.answers[SLICES_PATH] = http_json(slices([f"127.0.0.{last}" for last in range(1, 5)], port=port))
+            lookup = services.endpoints_of(fake.access, SERVICE)
+            (first, *others) = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, Deadline(30)).more
+            assert len(others) == 3
+            first.prove(Deadline(30))
+        assert next(asked) == 1 + SAMPLING.samples / 4
 
     def test_endpoints_that_nobody_knows_are_not_judged_and_the_cause_is_told(self, fake: FakeApi) -> None:
         fake.answers[SLICES_PATH] = http_json({"message": "User x cannot"}, 403)
         lookup = services.endpoints_of(fake.access, SERVICE)
         with pytest.raises(NotJudgedError, match=f"endpoints of {SERVICE} are not known: the right to list"):
-            network.each_dns_server(lookup, SERVICE, "name", Deadline(30))
+            network.each_dns_server(lookup, SERVICE, "name", SAMPLING, Deadline(30))
 
     @pytest.mark.parametrize(("status", "passes"), [(200, True), (302, True), (404, False), (500, False)])
     def test_a_url_must_answer_2xx_or_3xx(self, status: int, passes: bool) -> None:  # noqa: FBT001

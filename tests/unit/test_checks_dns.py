@@ -9,10 +9,12 @@ import pytest
 from kube_node_ready.checks import dns, dnsquery, wire
 from kube_node_ready.checks.dnsquery import MalformedError, Question
 from kube_node_ready.checks.model import CheckFailedError, Deadline
+from kube_node_ready.checks.settings import Settings
 from tests.check_servers import API_SERVICE, LOOPBACK, dns_reply, dns_server
 
 NAME = "kubernetes.default.svc.cluster.local"
 QUESTION = Question(NAME)
+SAMPLING = Settings().sampling
 
 
 def test_the_address_in_an_answer_is_found() -> None:
@@ -126,8 +128,8 @@ class TestTheClustersServer:
     def test_it_must_know_the_api_services_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with dns_server(lambda query: [dns_reply(query, API_SERVICE)]) as port:
             monkeypatch.setattr(dnsquery, "PORT", port)
-            proof = dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, Deadline(30))
-        assert proof.facts == {"addresses": [API_SERVICE]}
+            proof = dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, SAMPLING, Deadline(30))
+        assert proof.facts == {"addresses": [API_SERVICE], "queries": SAMPLING.samples}
 
     def test_another_address_fails_and_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with dns_server(lambda query: [dns_reply(query, "192.0.2.9")]) as port:
@@ -135,13 +137,13 @@ class TestTheClustersServer:
             with pytest.raises(
                 CheckFailedError, match=r"resolves to 192\.0\.2\.9, and the API Service is 10\.96\.0\.1"
             ):
-                dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, Deadline(30))
+                dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, SAMPLING, Deadline(30))
 
     def test_no_address_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with dns_server(lambda query: [dns_reply(query, code=3)]) as port:
             monkeypatch.setattr(dnsquery, "PORT", port)
             with pytest.raises(CheckFailedError, match=f"knows no address of {NAME}"):
-                dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, Deadline(30))
+                dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, SAMPLING, Deadline(30))
 
 
 class TestThePodsResolver:

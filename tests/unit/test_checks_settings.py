@@ -45,6 +45,9 @@ def test_everything_can_be_said() -> None:
         "connectivitySelector": "app=node-agent",
         "connectivitySample": 3,
         "connectivityPort": 9090,
+        "dnsSamples": 5,
+        "dnsSamplesAfterFailure": "10",
+        "maxDnsLossPercent": 2.5,
         "maxRetries": 3,
         "retryBackoff": "linear",
         "initialCheckTimeoutSeconds": 300,
@@ -55,6 +58,7 @@ def test_everything_can_be_said() -> None:
     assert (found.check_timeout_seconds, found.timeout_seconds) == (5, 120)
     assert (found.log_level, found.log_format, found.dry_run) == ("debug", "console", True)
     assert (found.connectivity_matrix, found.connectivity_sample, found.connectivity_port) == (True, 3, 9090)
+    assert (found.dns_samples, found.dns_samples_after_failure, found.max_dns_loss_percent) == (5, 10, 2.5)
 
 
 def test_the_originals_worker_file_is_understood() -> None:
@@ -100,6 +104,14 @@ def test_all_mistakes_are_told_at_once() -> None:
         ("connectivitySample", 0, "a whole number from 1 to 100"),
         ("connectivitySample", True, "a whole number"),
         ("connectivityPort", "65536", "a whole number from 1 to 65535"),
+        ("dnsSamples", 0, "a whole number from 1 to 100"),
+        ("dnsSamples", 101, "a whole number from 1 to 100"),
+        ("dnsSamplesAfterFailure", 1.5, "a whole number from 1 to 100"),
+        ("maxDnsLossPercent", 100, "a percentage from 0 to below 100, such as 5"),
+        ("maxDnsLossPercent", -1, "a percentage from 0 to below 100, such as 5"),
+        ("maxDnsLossPercent", "5s", "a percentage from 0 to below 100, such as 5"),
+        ("maxDnsLossPercent", float("nan"), "a percentage from 0 to below 100, such as 5"),
+        ("maxDnsLossPercent", True, "a percentage from 0 to below 100, such as 5"),
         ("retryBackoff", "random", "exponential or linear"),
         ("logging", "debug", "a mapping with level and format"),
     ],

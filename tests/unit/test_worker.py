@@ -16,7 +16,9 @@ from typing import Any
 
 import pytest
 
+from bench import samples
 from kube_node_ready import log, worker
+from kube_node_ready.checks import dnsquery
 from lab import pki
 from tests.check_servers import FakeApi, dns_reply, dns_server, http, http_json, slices
 from tests.signals import UNDISTURBED
@@ -122,6 +124,66 @@ class TestVerdict:
         pod = Pod(fake, tmp_path / "small", payload=False, clock=False, services=[])
         assert pod.work() == 0
         assert {check["name"] for check in pod.report["checks"]} == {"dns", "api", "network"}
+
+
+class TestSamples:
+    """One look-up is not enough: DNS that fails now and then was tried until it happened to answer."""
+
+    @pytest.fixture
+    def asked(self) -> list[int]:
+        return []
+
+    @pytest.fixture
+    def server(self, asked: list[int], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        with dns_server(lambda query: [asked.append(1), dns_reply(query, "127.0.0.1")][1:]) as port:
+            monkeypatch.setattr(dnsquery, "PORT", port)
+            yield
+
+    @pytest.mark.parametrize(
+        ("pod_name", "queries"),
+        [
+            ("node-ready-worker-6c1f6b5e-2b1e-4b35-9d6e-0a8a3f1c2d11-1", 24),
+            ("node-ready-worker-6c1f6b5e-2b1e-4b35-9d6e-0a8a3f1c2d11-2", 48),
+            ("node-ready-worker-6c1f6b5e-2b1e-4b35-9d6e-0a8a3f1c2d11-17", 48),
+            ("run", 24),
+            ("", 24),
+            ("worker-²", 24),
+            (f"worker-{'9' * 5000}", 24),
+        ],
+    )
+    @pytest.mark.usefixtures("server")
+    def test_a_later_attempt_asks_more_often(
+        self, fake: FakeApi, tmp_path: Path, asked: list[int], pod_name: str, queries: int
+    ) -> None:
+        pod = Pod(fake, tmp_path / "sampled", clusterDnsIp="127.0.0.1")
+        assert pod.work(POD_NAME=pod_name) == 0, pod.report
+        assert len(asked) == 1 + queries
+
+    @pytest.mark.usefixtures("server")
+    def test_the_numbers_are_configurable(self, fake: FakeApi, tmp_path: Path, asked: list[int]) -> None:
+        pod = Pod(fake, tmp_path / "few", clusterDnsIp="127.0.0.1", dnsSamples=3, dnsSamplesAfterFailure=12)
+        assert pod.work(POD_NAME="worker-1") == 0
+        assert len(asked) == 1 + 3
+        assert pod.work(POD_NAME="worker-2") == 0
+        assert len(asked) == 4 + 1 + 12
+
+    @pytest.mark.parametrize(("share", "denies"), [(0.5, True), (0.3, False)], ids=["50 % NXDOMAIN", "30 % lost"])
+    def test_twenty_attempts_do_not_release_a_node_with_flaky_dns(
+        self,
+        fake: FakeApi,
+        tmp_path: Path,
+        share: float,
+        denies: bool,  # noqa: FBT001
+    ) -> None:
+        flaky = samples.Server(share, seed=15, denies=denies, address="127.0.0.1")
+        pod = Pod(fake, tmp_path / "flaky", clusterDnsIp="127.0.0.1", payload=False)
+        errors = []
+        with samples.asking(flaky, patience=0.1):
+            for attempt in range(1, 21):
+                assert pod.work(POD_NAME=f"worker-{attempt}") == 1, f"released by attempt {attempt}"
+                errors += [check["error"] for check in pod.report["checks"] if not check["ok"]]
+        counted = "queries answered NXDOMAIN" if denies else "queries lost"
+        assert sum(counted in error for error in errors) >= 8, errors
 
 
 class TestCannotCheck:

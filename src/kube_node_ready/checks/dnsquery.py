@@ -1,12 +1,16 @@
 """Asking one DNS server one question, by UDP or TCP (RFC 1035). libc only ever asks the servers of resolv.conf."""
 
 import os
+import select
 import socket
 import struct
+import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
-from kube_node_ready.checks import wire
+from kube_node_ready.checks import sampling, wire
 from kube_node_ready.checks.model import CheckFailedError, Deadline
 from kube_node_ready.checks.record import Record
 
@@ -17,17 +21,23 @@ _IS_RESPONSE, _IS_TRUNCATED, _RECURSION_DESIRED = 0x8000, 0x0200, 0x0100
 _HEADER = struct.Struct("!6H")
 _RECORD = struct.Struct("!HHIH")
 _NOERROR, _NXDOMAIN = 0, 3
-_CODES = {1: "FORMERR", 2: "SERVFAIL", 4: "NOTIMP", 5: "REFUSED"}
+_CODES = {1: "FORMERR", 2: "SERVFAIL", 3: "NXDOMAIN", 4: "NOTIMP", 5: "REFUSED"}
 _POINTER = 0xC0
 _MOST_POINTERS = 64
 _ADDRESS_SIZE = {A: 4, AAAA: 16}
 _FAMILY = {A: socket.AF_INET, AAAA: socket.AF_INET6}
 _LARGEST_ANSWER = 65_535
 _SECONDS_BETWEEN_TRIES = 1.0
+_SECONDS_BEFORE_TCP_REPEATS = 0.9
+_SECONDS_BETWEEN_SAMPLES = 0.004  # at most, while an answer is awaited
 
 
 class MalformedError(ValueError):
     """These bytes are no answer to our question."""
+
+
+class RefusedError(CheckFailedError):
+    """The server answers that it cannot answer, such as SERVFAIL."""
 
 
 class Question(Record):
@@ -39,6 +49,14 @@ class Reply(Record):
     code: int
     truncated: bool
     addresses: tuple[str, ...]
+
+    @property
+    def word(self) -> str:
+        return _CODES.get(self.code, f"code {self.code}")
+
+    @property
+    def is_unknown(self) -> bool:
+        return self.code == _NXDOMAIN
 
 
 def encode(question: Question, number: int) -> bytes:
@@ -170,5 +188,111 @@ def _exactly(plain: socket.socket, size: int, deadline: Deadline) -> bytes:
 def _judged(reply: Reply) -> Reply:
     """That a name does not exist is an answer; that the server cannot or will not say is none."""
     if reply.code not in (_NOERROR, _NXDOMAIN):
-        raise CheckFailedError(f"the DNS server answers {_CODES.get(reply.code, f'code {reply.code}')}")
+        raise RefusedError(f"the DNS server answers {reply.word}")
     return reply
+
+
+Judge = Callable[[Reply], str]
+"""What is wrong with an answer, as in "4 of 12 queries answered NXDOMAIN"; "" if nothing."""
+
+
+def any_answer(reply: Reply) -> str:
+    return "" if reply.code in (_NOERROR, _NXDOMAIN) else f"answered {reply.word}"
+
+
+def with_address(reply: Reply) -> str:
+    """A truncated answer has addresses that did not fit."""
+    if reply.code != _NOERROR:
+        return f"answered {reply.word}"
+    return "" if reply.addresses or reply.truncated else "answered without an address"
+
+
+class _Sampler:
+    """Single queries by UDP, back to back: the next one does not wait for an answer that is slow or lost.
+
+    Each has a socket of its own, hence a port of its own: a Service then chooses an endpoint for each of them, and
+    none can get the answer to another. Nothing is sent twice, so one lost packet is one lost query.
+    """
+
+    def __init__(self, server: str, port: int, question: Question, judge: Judge) -> None:
+        self._place = (server, port)
+        self._family = socket.AF_INET6 if ":" in server else socket.AF_INET
+        self._question = question
+        self._judge = judge
+        self._poll = select.poll()
+        self._pending: dict[int, tuple[socket.socket, int]] = {}
+        self._found: list[str] = []
+
+    def take(self, count: int, patience: float) -> list[str]:
+        try:
+            for _ in range(count):
+                last = self._send()
+                self._receive(time.monotonic() + _SECONDS_BETWEEN_SAMPLES, partial(self._pending.__contains__, last))
+            self._receive(time.monotonic() + patience, lambda: bool(self._pending))
+            return [*self._found, *(sampling.LOST for _ in self._pending)]
+        finally:
+            for plain, _ in self._pending.values():
+                plain.close()
+
+    def _send(self) -> int:
+        """Its file descriptor."""
+        plain, number = socket.socket(self._family, socket.SOCK_DGRAM), int.from_bytes(os.urandom(2), "big")
+        try:
+            plain.settimeout(0)
+            plain.connect(self._place)
+            plain.send(encode(self._question, number))
+        except OSError as error:
+            plain.close()
+            self._found.append(f"failed ({error.strerror})")
+        else:
+            self._pending[plain.fileno()] = plain, number
+            self._poll.register(plain, select.POLLIN)
+        return plain.fileno()
+
+    def _receive(self, until: float, is_awaited: Callable[[], bool]) -> None:
+        """Look at least once: what arrived while this process had no CPU is not lost."""
+        while is_awaited():
+            left = until - time.monotonic()
+            for descriptor, _ in self._poll.poll(max(0.0, left * 1000)):
+                self._read(descriptor)
+            if left <= 0:
+                return
+
+    def _read(self, descriptor: int) -> None:
+        plain, number = self._pending[descriptor]
+        try:
+            fault = self._judge(decode(plain.recv(_LARGEST_ANSWER), self._question, number))
+        except (MalformedError, BlockingIOError):
+            return  # not an answer to this query, which can still come
+        except OSError as error:
+            fault = f"failed ({error.strerror})"
+        self._found.append(fault)
+        self._poll.unregister(plain)
+        del self._pending[descriptor]
+        plain.close()
+
+
+def sample_by_udp(server: str, port: int, question: Question, judge: Judge = any_answer) -> sampling.Ask:
+    return lambda count, patience: _Sampler(server, port, question, judge).take(count, patience)
+
+
+def sample_by_tcp(server: str, port: int, question: Question, judge: Judge = any_answer) -> sampling.Ask:
+    """For resolvers that ask by TCP only. A connection that needs its first packet twice takes longer than a second."""
+
+    def take(count: int, patience: float) -> list[str]:
+        found: list[str] = []
+        deadline = Deadline(min(patience, _SECONDS_BEFORE_TCP_REPEATS))
+        threads = [threading.Thread(target=lambda: found.append(one(deadline)), daemon=True) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
+    def one(deadline: Deadline) -> str:
+        try:
+            return judge(ask_by_tcp(server, port, question, deadline))
+        except (CheckFailedError, TimeoutError):
+            return sampling.LOST
+
+    return take

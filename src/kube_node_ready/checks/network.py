@@ -1,10 +1,12 @@
 """Packets arrive: at the API Service, at what the settings name, and at pods on other nodes."""
 
 import ssl
+import time
 
 from kube_node_ready.checks import dnsquery, wire
 from kube_node_ready.checks.dnsquery import Question
 from kube_node_ready.checks.model import CheckFailedError, Deadline, Job, NotJudgedError, Proof
+from kube_node_ready.checks.sampling import Sampling, take
 from kube_node_ready.checks.services import Endpoint, Lookup
 from kube_node_ready.checks.settings import Url
 
@@ -34,7 +36,9 @@ def answers(url: Url, deadline: Deadline) -> Proof:
     return Proof({"status": status})
 
 
-def each_dns_server(endpoints: Lookup, service: str, cluster_name: str, deadline: Deadline) -> Proof:
+def each_dns_server(
+    endpoints: Lookup, service: str, cluster_name: str, sampling: Sampling, deadline: Deadline
+) -> Proof:
     """A job for each, since the Service's round robin would hide a dead one."""
     try:
         found = endpoints(deadline)
@@ -43,28 +47,54 @@ def each_dns_server(endpoints: Lookup, service: str, cluster_name: str, deadline
         raise NotJudgedError(f"the endpoints of {service} are not known: {cause}") from why
     if not found:
         raise NotJudgedError(f"{service} has no ready endpoint to ask")
-    return Proof(more=tuple(_job(endpoint, cluster_name) for endpoint in found))
+    # The packets to all of them take the node's own path, so they share the first samples.
+    share = sampling.spread_over(len(found))
+    return Proof(more=tuple(_job(endpoint, cluster_name, share) for endpoint in found))
 
 
-def _job(endpoint: Endpoint, cluster_name: str) -> Job:
+def _job(endpoint: Endpoint, cluster_name: str, sampling: Sampling) -> Job:
     ports = endpoint.udp or endpoint.tcp or (dnsquery.PORT,)
     target = wire.joined(endpoint.address, ports[0])
-    return Job("network", target, lambda deadline: serves_dns(endpoint, Question(cluster_name), deadline))
+    return Job("network", target, lambda deadline: serves_dns(endpoint, Question(cluster_name), sampling, deadline))
 
 
-def serves_dns(endpoint: Endpoint, question: Question, deadline: Deadline) -> Proof:
+def serves_dns(endpoint: Endpoint, question: Question, sampling: Sampling, deadline: Deadline) -> Proof:
     """By TCP and by UDP, and one failure does not hide the other."""
-    ways = [(dnsquery.ask_by_tcp, port) for port in endpoint.tcp] + [
-        (dnsquery.ask_by_udp, port) for port in endpoint.udp
-    ]
+    ways = [(_serves_by_tcp, port) for port in endpoint.tcp] + [(_serves_by_udp, port) for port in endpoint.udp]
     if not ways:
         raise CheckFailedError("its EndpointSlice names no port for DNS: neither a UDP port nor a TCP port called dns…")
-    errors = []
-    for tried, (ask, port) in enumerate(ways):
+    errors: list[str] = []
+    facts: dict[str, object] = {}
+    for tried, (serves, port) in enumerate(ways):
         try:
-            ask(endpoint.address, port, question, deadline.part(1 / (len(ways) - tried)))
-        except CheckFailedError as why:
-            errors.append(str(why))
+            share = deadline.part(1 / (len(ways) - tried))
+            facts |= serves(endpoint.address, port, question, sampling, share)
+        except CheckFailedError as error:
+            errors.append(str(error))
     if errors:
         raise CheckFailedError("; ".join(errors))
-    return Proof()
+    return Proof(facts)
+
+
+def _serves_by_tcp(
+    address: str,
+    port: int,
+    question: Question,
+    _sampling: Sampling,
+    deadline: Deadline,
+) -> dict[str, object]:
+    """Once: TCP repeats what is lost, so it would show no loss."""
+    dnsquery.ask_by_tcp(address, port, question, deadline)
+    return {}
+
+
+def _serves_by_udp(
+    address: str, port: int, question: Question, sampling: Sampling, deadline: Deadline
+) -> dict[str, object]:
+    begun = time.monotonic()
+    dnsquery.ask_by_udp(address, port, question, deadline)
+    ask = dnsquery.sample_by_udp(address, port, question)
+    try:
+        return take(ask, sampling, deadline, first_answer=time.monotonic() - begun)
+    except CheckFailedError as error:
+        raise CheckFailedError(f"{error} by UDP") from error

@@ -22,7 +22,8 @@ def in_pod(settings: Settings, access: Access, here: Here) -> tuple[Job, ...]:
     jobs = [*_dns(settings, access.host), *_of_the_api(settings, access), *_configured(settings)]
     if settings.dns_service:
         found = endpoints[settings.dns_service]
-        prove = partial(network.each_dns_server, found, settings.dns_service, settings.cluster_name)
+        name, sampling = settings.cluster_name, settings.sampling
+        prove = partial(network.each_dns_server, found, settings.dns_service, name, sampling)
         jobs.append(Job("network", settings.dns_service, prove))
     jobs += _services(settings, endpoints)
     if settings.connectivity_matrix:
@@ -49,22 +50,27 @@ def _dns(settings: Settings, api_host: str) -> list[Job]:
     jobs = []
     for name in settings.dns_test_domains:
         if wire.is_address(name):
-            jobs.append(Job("dns", name, partial(dns.answers, name, settings.cluster_name)))
+            jobs.append(_dns_server(settings, name))
         else:
-            jobs.append(Job("dns", name, _without_deadline(partial(dns.resolves, name, api_host))))
+            jobs.append(Job("dns", name, partial(dns.always_resolves, name, api_host, settings.sampling)))
     return jobs + _cluster_dns(settings, api_host)
+
+
+def _dns_server(settings: Settings, address: str) -> Job:
+    return Job("dns", address, partial(dns.answers, address, settings.cluster_name, settings.sampling))
 
 
 def _cluster_dns(settings: Settings, api_host: str) -> list[Job]:
     if not (server := settings.cluster_dns_ip):
         return []
-    prove = partial(dns.knows_the_cluster, server, settings.cluster_name, api_host)
+    prove = partial(dns.knows_the_cluster, server, settings.cluster_name, api_host, settings.sampling)
     return [Job("dns", f"{settings.cluster_name} at {server}", prove)]
 
 
 def _outside_dns(settings: Settings, name: str) -> Job:
+    """Names are asked for once: this machine's resolver need not use DNS at all."""
     if wire.is_address(name):
-        return Job("dns", name, partial(dns.answers, name, settings.cluster_name))
+        return _dns_server(settings, name)
     if not reading.is_api_service(name):
         return Job("dns", name, _without_deadline(partial(dns.resolves, name, "")))
     return Job("dns", name, _without_deadline(partial(dns.resolves_if_known_here, name)))

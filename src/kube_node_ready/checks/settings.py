@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from kube_node_ready import log
 from kube_node_ready.checks import wire
 from kube_node_ready.checks.record import Record
+from kube_node_ready.checks.sampling import Sampling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ PAYLOAD_BYTES = 64 * 1024
 PAYLOAD_PATH = "/openapi/v2"
 MOST_TARGETS = 100
 MOST_RETRIES = 1000
+MOST_SAMPLES = 100
 _LONGEST_WAIT = 3600.0
+_ALL_PERCENT = 100
 _LONGEST_SHOWN = 80
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST = re.compile(rf"(?=.{{1,254}}$){_LABEL}(\.{_LABEL})*\.?", re.IGNORECASE)
@@ -64,12 +67,23 @@ class Settings(Record):
     connectivity_sample: int = 5
     connectivity_port: int | None = None
     """Of whoever asks for the matrix, if not given: each mode knows where its own pods listen."""
+    dns_samples: int = 24
+    dns_samples_after_failure: int = 48
+    max_dns_loss_percent: float = 5
 
     @property
     def cluster_name(self) -> str:
         """The API Service's name in full, as the first of the names to resolve tells the cluster's domain."""
         full = (name for name in self.dns_test_domains if is_api_service(name) and name.strip(".").count(".") > 2)  # noqa: PLR2004  more than kubernetes.default.svc
         return next(full, DNS_NAME)
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(self.dns_samples, self.max_dns_loss_percent)
+
+    def after_failure(self) -> "Settings":
+        """The settings of an attempt that follows a failed one: never fewer samples than before."""
+        return self._replace(dns_samples=max(self.dns_samples, self.dns_samples_after_failure))
 
 
 class Url(Record):
@@ -131,6 +145,13 @@ def _number(value: object) -> float | None:
     return (
         sum(float(part or 0) * factor for part, factor in zip(match.groups(), factors, strict=True)) if match else None
     )
+
+
+def percentage(value: object) -> float:
+    number = None if isinstance(value, str) and not _NUMBER.fullmatch(value) else _number(value)
+    if number is None or not 0 <= number < _ALL_PERCENT:
+        raise ValueError(f"a percentage from 0 to below {_ALL_PERCENT}, such as 5")
+    return number
 
 
 def truth(value: object) -> bool:
@@ -205,6 +226,9 @@ _TABLE: dict[str, tuple[str, Callable[[object], object]]] = {
     "connectivitySelector": ("connectivity_selector", selector),
     "connectivitySample": ("connectivity_sample", whole(1, MOST_TARGETS)),
     "connectivityPort": ("connectivity_port", whole(1, 65_535)),
+    "dnsSamples": ("dns_samples", whole(1, MOST_SAMPLES)),
+    "dnsSamplesAfterFailure": ("dns_samples_after_failure", whole(1, MOST_SAMPLES)),
+    "maxDnsLossPercent": ("max_dns_loss_percent", percentage),
     # The original's worker tried again by itself; here the controller does.
     "maxRetries": ("", whole(0, MOST_RETRIES)),
     "retryBackoff": ("", one_of("exponential", "linear")),

@@ -26,6 +26,9 @@ ABOUT: Mapping[str, str] = {
     "connectivitySelector": "Which pods, by their labels, in the worker's namespace: the controller's by default.",
     "connectivitySample": "How many of them a node tries.",
     "connectivityPort": "The port they listen on; that of `health` by default.",
+    "dnsSamples": "How many times each DNS name is asked for, and each DNS server is asked, in a node's first attempt.",
+    "dnsSamplesAfterFailure": "The same in every later attempt. At least as many as `dnsSamples` are asked.",
+    "maxDnsLossPercent": "What percentage of these queries can fail. After a loss, three times as many are sent.",
 }
 """Not all of `settings.NAMES`: the rest is said elsewhere in the controller's configuration."""
 

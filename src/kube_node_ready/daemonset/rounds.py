@@ -24,6 +24,7 @@ class Rounds:
         self._reach = reach
         self._now = now
         self._runner: Runner | None = None
+        self._failed = False
         self._stopped = False
 
     def stop(self) -> None:
@@ -37,10 +38,11 @@ class Rounds:
         begun, counter = self._now(), time.monotonic()
         level = "info" if wanted.attempt else "debug"
         log("Verification started", level=level, node=self._here.node, attempt=wanted.attempt)
-        found = self._checked(Teller(level))
+        found = self._checked(Teller(level), after_failure=self._failed or wanted.attempt > 1)
         if self._stopped:
             return None
         done = Round(begun, self._now(), found, wanted.attempt, wanted.sighted)
+        self._failed = not done.passed
         facts: dict[str, object] = {"node": self._here.node, "total_duration": f"{time.monotonic() - counter:.3f}s"}
         if done.skipped:
             facts["skipped"] = done.skipped
@@ -53,11 +55,12 @@ class Rounds:
             log("Checks failed", level="error", failed=failed, **facts)
         return done
 
-    def _checked(self, teller: Teller) -> Report:
+    def _checked(self, teller: Teller, *, after_failure: bool) -> Report:
+        settings = self._settings.after_failure() if after_failure else self._settings
         limits = Limits(self._settings.check_timeout_seconds, self._settings.timeout_seconds)
         runner = self._runner = Runner(limits, teller)
         try:
-            jobs = self._reach.jobs(self._settings, self._here)
+            jobs = self._reach.jobs(settings, self._here)
         except NoAccessError as why:
             return Report(error=str(why))
         return _as_reported(self._here.node, [] if self._stopped else runner.run(jobs))

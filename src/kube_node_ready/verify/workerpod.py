@@ -192,6 +192,9 @@ def _container(template: PodTemplate) -> dict[str, Any]:
         "env": [
             {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
             {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+            # By its name the worker knows its attempt, and a name cannot be edited. The spec is the same for all
+            # attempts, so their fingerprints are equal.
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": SETTINGS_VARIABLE, "value": settings},
         ],
         "resources": template.resources,

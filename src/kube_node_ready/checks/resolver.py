@@ -1,0 +1,79 @@
+"""How programs on this machine look up names: /etc/resolv.conf and /etc/hosts, as far as the checks need them."""
+
+import contextlib
+
+from kube_node_ready.checks import files
+from kube_node_ready.checks.record import Record
+
+RESOLV_CONF = "/etc/resolv.conf"
+HOSTS = "/etc/hosts"
+_DEFAULT_SERVER = "127.0.0.1"  # as resolv.conf(5) defines it
+_MOST_SERVERS = 3  # libc ignores the rest
+_MOST_DOTS = 15
+_LONGEST_NAME, _LONGEST_LABEL = 253, 63
+
+
+class Resolver(Record):
+    servers: tuple[str, ...] = ()
+    search: tuple[str, ...] = ()
+    ndots: int = 1
+    by_tcp: bool = False
+
+    def candidates(self, name: str) -> tuple[str, ...]:
+        """The full names that this name can mean, in the order in which libc tries them.
+
+        With one exception: a name that ends with a search domain is most likely complete. libc would ask for it in
+        every search domain first, and some of those questions leave the cluster.
+        """
+        if name.endswith("."):
+            return (name,)
+        longer = tuple(full for domain in self.search if len(full := f"{name}.{domain}") <= _LONGEST_NAME)
+        is_complete = name.count(".") >= self.ndots or any(name.lower().endswith(f".{end}") for end in self.search)
+        return (name, *longer) if is_complete else (*longer, name)
+
+    @property
+    def shown(self) -> str:
+        return ", ".join(self.servers) or f"no server: {RESOLV_CONF} names none"
+
+
+def read() -> Resolver:
+    """Without the file, or without a server in it, libc asks this machine. That is not shown, but asked."""
+    found = Resolver()
+    with contextlib.suppress(OSError):
+        for line in files.read(RESOLV_CONF).splitlines():
+            found = _with_line(found, line.split())
+    return found
+
+
+def servers(resolver: Resolver) -> tuple[str, ...]:
+    return resolver.servers or (_DEFAULT_SERVER,)
+
+
+def _with_line(found: Resolver, words: list[str]) -> Resolver:
+    match words:
+        case ["nameserver", server, *_] if len(found.servers) < _MOST_SERVERS:
+            return found._replace(servers=(*found.servers, server))
+        case ["search" | "domain", *domains]:
+            plain = (domain.strip(".").lower() for domain in domains)
+            return found._replace(search=tuple(domain for domain in plain if _is_name(domain)))
+        case ["options", *options]:
+            return found._replace(ndots=_ndots(options, found.ndots), by_tcp=found.by_tcp or "use-vc" in options)
+    return found
+
+
+def _is_name(text: str) -> bool:
+    return text.isascii() and all(0 < len(label) <= _LONGEST_LABEL for label in text.split("."))
+
+
+def _ndots(options: list[str], before: int) -> int:
+    given = [option.removeprefix("ndots:") for option in options if option.startswith("ndots:")]
+    return min(int(given[-1][:3]), _MOST_DOTS) if given and given[-1].isdecimal() and given[-1].isascii() else before
+
+
+def is_in_hosts_file(name: str) -> bool:
+    """Such a name is never asked for, so it has nothing to sample."""
+    plain = name.rstrip(".").lower()
+    with contextlib.suppress(OSError):
+        lines = (line.partition("#")[0].lower().split()[1:] for line in files.read(HOSTS).splitlines())
+        return any(plain in names for names in lines)
+    return False
