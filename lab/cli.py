@@ -24,6 +24,7 @@ _KUBECTL = "kubectl"
 _BUSY_SECONDS = 20
 _FAULTS = {
     "dns": Faults.break_dns,
+    "dns-loss": Faults.lose_dns,
     "api": Faults.break_api,
     "mtu": Faults.drop_mtu,
     "cut": Faults.cut,

@@ -27,6 +27,7 @@ from lab.errors import LabError
 
 NAMESPACES = ("--mount", "--net", "--pid", "--uts", "--ipc")
 _FROM_PODS = ("!", "-i", "eth0")
+_SOME_DNS_QUERIES = ("-p", "udp", "--dport", "53", "-m", "statistic", "--mode", "random", "--probability")
 _LARGEST_PACKET_THAT_PASSES = 1400
 
 
@@ -77,6 +78,17 @@ class Faults:
         """The node's pods get no answer from any DNS server."""
         return self._drop("dns", *(("PREROUTING", *_FROM_PODS, "-p", kind, "--dport", "53") for kind in ("udp", "tcp")))
 
+    def lose_dns(self, share: float = 0.3) -> Fault:
+        """Of the DNS queries that the node's pods send by UDP, this share gets lost, at random."""
+        return self._drop("loss", ("PREROUTING", *_FROM_PODS, *_SOME_DNS_QUERIES, str(share)))
+
+    def redirect_dns(self, share: float, address: str, port: int) -> Fault:
+        """Of the DNS queries that the node's pods send by UDP, this share reaches another server, at random."""
+        name = "redirection"
+        rule = ("PREROUTING", *_FROM_PODS, *_SOME_DNS_QUERIES, str(share), "-m", "comment", "--comment", f"lab-{name}")
+        self._iptables("nat", "-I", *rule, "-j", "DNAT", "--to-destination", f"{address}:{port}")
+        return Fault(lambda: self._forget("nat", name))
+
     def break_api(self) -> Fault:
         """The node's pods cannot reach the API server, neither by its Service nor directly."""
         tcp = ("PREROUTING", *_FROM_PODS, "-p", "tcp")
@@ -104,7 +116,13 @@ class Faults:
         """End every fault of this node."""
         self._signal(signal.SIGCONT)
         network.ip("link", "set", self.facts.cable, "up")
-        for table, fault in (("raw", "dns"), ("raw", "api"), ("mangle", "mtu")):
+        for table, fault in (
+            ("raw", "dns"),
+            ("raw", "loss"),
+            ("raw", "api"),
+            ("nat", "redirection"),
+            ("mangle", "mtu"),
+        ):
             self._forget(table, fault)
 
     def run(self, *command: str) -> str:

@@ -36,13 +36,20 @@ def _family(address: str) -> socket.AddressFamily:
 
 
 @contextmanager
-def dns_server(by_udp: DnsAnswer, by_tcp: DnsAnswer | None = None) -> Iterator[int]:
+def denying_server(address: str) -> Iterator[int]:
+    """A DNS server at this address that knows no name at all."""
+    with dns_server(lambda query: [dns_reply(query, code=3)], address=address) as port:
+        yield port
+
+
+@contextmanager
+def dns_server(by_udp: DnsAnswer, by_tcp: DnsAnswer | None = None, address: str = LOOPBACK) -> Iterator[int]:
     """Answers each query with the datagrams that the function returns. By TCP, if at all, on the same port."""
     # TCP chooses the port: connections that are long over still keep some from it. Bound only, it refuses.
     tcp, udp = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    tcp.bind((LOOPBACK, 0))
+    tcp.bind((address, 0))
     port: int = tcp.getsockname()[1]
-    udp.bind((LOOPBACK, port))
+    udp.bind((address, port))
     stop = threading.Event()
 
     def serve() -> None:

@@ -1,5 +1,6 @@
 """The operator on real nodes: controller, worker pods, kubelets, and a network that really breaks."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -108,6 +109,7 @@ def test_a_sound_node_is_released_and_what_waited_for_it_runs(plane: lab.Plane, 
             "clock",
         }
         assert all(check.ok for check in gated.record().checks)
+        assert gated.record().attempt == 1
         assert gated.condition()["status"] == "True"
         assert "Verified" in plane.kubectl("describe", "node", "first")
     finally:
@@ -134,6 +136,15 @@ def test_a_broken_node_stays_gated_says_why_and_is_released_once_healed(gated: G
         assert condition["message"].startswith(record.reason[:40])
     gated.until("released without help", gated.is_open)
     assert gated.record().failures == 0
+
+
+def test_a_node_with_flaky_dns_stays_gated_however_often_it_is_tried(gated: Gated) -> None:
+    with gated.node.lose_dns(0.3):
+        gated.close()
+        gated.until("it failed three times", lambda: gated.record().failures >= 3 or gated.is_open())
+        assert not gated.is_open(), gated.record()
+        assert re.search(r"\d+ of \d+ queries lost", gated.condition()["message"]), gated.record()
+    gated.until("released without help", gated.is_open)
 
 
 @pytest.mark.parametrize("fault", [lab.Node.cut, lab.Node.freeze], ids=["cut", "frozen"])

@@ -526,12 +526,14 @@ def test_the_schema_demands_what_the_code_demands() -> None:
 @pytest.mark.parametrize("name", sorted(checks.NAMES))
 def test_the_schema_of_the_checks_is_that_of_their_settings(name: str) -> None:
     schema, default = own_schema()[f"worker.{name}"], checks.default(name)
-    number = "number" if name.endswith("Seconds") else "integer"
+    number = "number" if name.endswith(("Seconds", "Percent")) else "integer"
     kind = {bool: "boolean", str: "string", list: "array"}.get(type(default), number)
     assert schema["type"] == ([kind, "null"] if default is None else kind)
     assert schema["description"] == checks.ABOUT[name]
-    if kind == "number":
+    if name.endswith("Seconds"):
         assert (schema["exclusiveMinimum"], schema["maximum"]) == (0, 3600)
+    if name.endswith("Percent"):
+        assert (schema["minimum"], schema["exclusiveMaximum"]) == (0, 100)
 
 
 @pytest.mark.parametrize(

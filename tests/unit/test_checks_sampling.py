@@ -16,6 +16,7 @@ from kube_node_ready.checks.resolver import Resolver
 from kube_node_ready.checks.sampling import LOST, Sampling
 from kube_node_ready.checks.settings import Settings
 from tests.check_servers import API_SERVICE, LOOPBACK, dns_reply, dns_server
+from tests.shell import ROOT
 
 NAME = "kubernetes.default.svc.cluster.local"
 CLUSTER = ("kube-system.svc.cluster.local", "svc.cluster.local", "cluster.local")
@@ -278,6 +279,9 @@ class TestProbabilities:
         few = Settings(dns_samples=3, dns_samples_after_failure=12)
         assert samples.release_probability(0.5, few) > 0.12
         assert samples.release_probability(0.3, few) > 0.4
+
+    def test_the_documentation_shows_the_probabilities_of_the_defaults(self) -> None:
+        assert samples.table(Settings()) in (ROOT / "docs" / "operator.md").read_text()
 
     @pytest.mark.parametrize(("share", "denies"), [(0.5, True), (0.3, False)])
     def test_a_small_campaign_with_the_real_check_releases_no_node(self, share: float, denies: bool) -> None:  # noqa: FBT001

@@ -135,7 +135,11 @@ class TestSamples:
 
     @pytest.fixture
     def server(self, asked: list[int], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        with dns_server(lambda query: [asked.append(1), dns_reply(query, "127.0.0.1")][1:]) as port:
+        def answer(query: bytes) -> list[bytes]:
+            asked.append(1)
+            return [dns_reply(query, "127.0.0.1")]
+
+        with dns_server(answer) as port:
             monkeypatch.setattr(dnsquery, "PORT", port)
             yield
 

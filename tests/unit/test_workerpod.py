@@ -10,6 +10,7 @@ from kube_node_ready import objects
 from kube_node_ready.gather import View
 from kube_node_ready.verify.model import Cause, Gate, Node, Policy, State, Worker
 from kube_node_ready.verify.workerpod import PodTemplate, name_of, read_worker, worker_pod
+from kube_node_ready.worker import attempt
 
 UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 TEMPLATE = PodTemplate(
@@ -80,6 +81,15 @@ def test_it_has_no_privileges_and_an_end() -> None:
         "capabilities": {"drop": ["ALL"]},
     }
     assert (spec["restartPolicy"], spec["activeDeadlineSeconds"]) == ("Never", 60)
+
+
+def test_every_attempt_has_the_same_spec_and_knows_its_number_by_the_name_of_its_pod() -> None:
+    """So that one fingerprint covers all attempts."""
+    first, later = made(attempt=1), made(attempt=7)
+    assert first["spec"] == later["spec"]
+    (variable,) = [entry for entry in first["spec"]["containers"][0]["env"] if entry["name"] == "POD_NAME"]
+    assert variable["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+    assert (attempt(first["metadata"]["name"]), attempt(later["metadata"]["name"])) == (1, 7)
 
 
 def test_it_goes_with_its_node() -> None:

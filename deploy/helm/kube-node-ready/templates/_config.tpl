@@ -6,6 +6,7 @@
   "dnsTestDomains" "clusterDnsIp" "checkTimeoutSeconds" "networkTargets" "services" "dnsService"
   "payload" "payloadPath" "clock" "maxClockSkewSeconds"
   "connectivityMatrix" "connectivitySelector" "connectivitySample" "connectivityPort"
+  "dnsSamples" "dnsSamplesAfterFailure" "maxDnsLossPercent"
 -}}
 {{- $_ := unset $config.worker . -}}
 {{- end -}}
