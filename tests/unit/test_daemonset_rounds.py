@@ -1,25 +1,25 @@
 """Rounds of checks in DaemonSet mode: after a failed one, DNS is asked more often."""
 
 from datetime import UTC, datetime
-from typing import cast
 
 import pytest
 
 from kube_node_ready.checks.model import CheckFailedError, Deadline, Here, Job, Proof
 from kube_node_ready.checks.settings import Settings
 from kube_node_ready.daemonset.model import RunChecks
-from kube_node_ready.daemonset.reach import Reach
+from kube_node_ready.daemonset.reach import InPod
 from kube_node_ready.daemonset.rounds import Rounds
 
 
-class Scripted:
+class Scripted(InPod):
     """A way to the cluster where each round passes or fails as told; it remembers how often DNS was to be asked."""
 
     def __init__(self, *passes: bool) -> None:
+        super().__init__({}, "")
         self._passes = iter(passes)
         self.samples: list[int] = []
 
-    def jobs(self, settings: Settings, _here: Here) -> tuple[Job, ...]:
+    def jobs(self, settings: Settings, here: Here) -> tuple[Job, ...]:  # noqa: ARG002  as the others'
         self.samples.append(settings.dns_samples)
         return (Job("dns", "example.com", self._prove),)
 
@@ -43,7 +43,7 @@ def test_after_a_failure_dns_is_asked_more_often(
     attempts: tuple[int, ...], passes: tuple[bool, ...], samples: list[int]
 ) -> None:
     script = Scripted(*passes)
-    rounds = Rounds(Settings(), Here("node-1", "kube-system"), cast("Reach", script), lambda: datetime.now(UTC))
+    rounds = Rounds(Settings(), Here("node-1", "kube-system"), script, lambda: datetime.now(UTC))
     done = [rounds.run(RunChecks(attempt)) for attempt in attempts]
     assert [round_ is not None and round_.passed for round_ in done] == list(passes)
     assert script.samples == samples
