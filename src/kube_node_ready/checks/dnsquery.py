@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 
 from kube_node_ready.checks import sampling, wire
 from kube_node_ready.checks.model import CheckFailedError, Deadline
@@ -29,7 +28,6 @@ _FAMILY = {A: socket.AF_INET, AAAA: socket.AF_INET6}
 _LARGEST_ANSWER = 65_535
 _SECONDS_BETWEEN_TRIES = 1.0
 _SECONDS_BEFORE_TCP_REPEATS = 0.9
-_SECONDS_BETWEEN_SAMPLES = 0.004  # at most, while an answer is awaited
 
 
 class MalformedError(ValueError):
@@ -208,7 +206,7 @@ def with_address(reply: Reply) -> str:
 
 
 class _Sampler:
-    """Single queries by UDP, back to back: the next one does not wait for an answer that is slow or lost.
+    """Single queries by UDP, sent together: on a busy node, to wait for each answer would take a while.
 
     Each has a socket of its own, hence a port of its own: a Service then chooses an endpoint for each of them, and
     none can get the answer to another. Nothing is sent twice, so one lost packet is one lost query.
@@ -226,16 +224,14 @@ class _Sampler:
     def take(self, count: int, patience: float) -> list[str]:
         try:
             for _ in range(count):
-                last = self._send()
-                self._receive(time.monotonic() + _SECONDS_BETWEEN_SAMPLES, partial(self._pending.__contains__, last))
-            self._receive(time.monotonic() + patience, lambda: bool(self._pending))
+                self._send()
+            self._receive(time.monotonic() + patience)
             return [*self._found, *(sampling.LOST for _ in self._pending)]
         finally:
             for plain, _ in self._pending.values():
                 plain.close()
 
-    def _send(self) -> int:
-        """Its file descriptor."""
+    def _send(self) -> None:
         plain, number = socket.socket(self._family, socket.SOCK_DGRAM), int.from_bytes(os.urandom(2), "big")
         try:
             plain.settimeout(0)
@@ -247,11 +243,10 @@ class _Sampler:
         else:
             self._pending[plain.fileno()] = plain, number
             self._poll.register(plain, select.POLLIN)
-        return plain.fileno()
 
-    def _receive(self, until: float, is_awaited: Callable[[], bool]) -> None:
+    def _receive(self, until: float) -> None:
         """Look at least once: what arrived while this process had no CPU is not lost."""
-        while is_awaited():
+        while self._pending:
             left = until - time.monotonic()
             for descriptor, _ in self._poll.poll(max(0.0, left * 1000)):
                 self._read(descriptor)
