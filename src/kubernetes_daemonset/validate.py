@@ -5,13 +5,14 @@ knows that there is no image.
 """
 
 import functools
+import os
 from collections.abc import Iterable
 from typing import cast
 
 import protovalidate
 from google.protobuf.descriptor import Descriptor
 
-from kubernetes_daemonset import rules
+from kubernetes_daemonset import rules, stack_kubeconfig
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
 from kubernetes_daemonset.manifest import Loaded, entry, upwards
 from kubernetes_daemonset.mistakes import Mistake, Severity
@@ -19,7 +20,8 @@ from kubernetes_daemonset.mistakes import Mistake, Severity
 
 def validate(loaded: Loaded) -> list[Mistake]:
     """Errors and warnings, in the order in which the manifest is written."""
-    found = _certain([*_broken_rules(loaded), *rules.findings(loaded.input)], loaded.unread)
+    broken = [*_broken_rules(loaded), *rules.findings(loaded.input), *_untrusted_kubeconfig(loaded)]
+    found = _certain(broken, loaded.unread)
     mistakes = [Mistake(one.path, one.text, loaded.place(one.path), one.severity) for one in found]
     once = dict.fromkeys([*loaded.mistakes, *mistakes])
     return sorted(once, key=lambda one: (one.place.line, one.place.column, one.path))
@@ -49,6 +51,15 @@ def _broken_rules(loaded: Loaded) -> list[rules.Finding]:
             text = f"needs one of {', '.join(choices)}" if choices else "is required"
         found.append(rules.Finding(path.removeprefix("target."), text))
     return found
+
+
+def _untrusted_kubeconfig(loaded: Loaded) -> list[rules.Finding]:
+    """Checked for every backend, though only Pulumi uses it: a stack input must not depend on who reads it."""
+    encoded = loaded.input.provider_config.digital_ocean_doks.kube_config
+    if not encoded:
+        return []
+    texts = stack_kubeconfig.problems(encoded, os.environ)
+    return [rules.Finding("provider_config.digital_ocean_doks.kube_config", text) for text in texts]
 
 
 def _path(elements: Iterable[protovalidate.FieldPathElementPb], message: Descriptor) -> tuple[str, list[str]]:

@@ -111,7 +111,7 @@ def test_a_given_kubeconfig_reaches_the_provider_as_a_secret(monkeypatch: pytest
     with_provider(monkeypatch, provider="digital_ocean_doks", digital_ocean_doks={"kube_config": encoded})
     assert provider_of(run_program()[0]) == {
         "enableServerSideApply": "true",
-        "kubeconfig": {MARK: SECRET_MARK, "value": "apiVersion: v1\nkind: Config\nclusters: []\n"},
+        "kubeconfig": {MARK: SECRET_MARK, "value": '{"apiVersion": "v1", "kind": "Config", "clusters": []}'},
     }
 
 

@@ -3,7 +3,6 @@
 A Pulumi project's __main__.py calls `program`; `pulumi_project` has the files of such a project.
 """
 
-import base64
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,9 +18,8 @@ from kubernetes_daemonset.backends.pulumi import (
 
 # isort: split
 import pulumi
-from yaml import MappingNode
 
-from kubernetes_daemonset import yamltree
+from kubernetes_daemonset import stack_kubeconfig
 from kubernetes_daemonset.api.shared.provider_pb2 import gcp_gke
 from kubernetes_daemonset.backends import given
 from kubernetes_daemonset.manifest import Loaded
@@ -76,24 +74,20 @@ def connection(loaded: Loaded, environment: Mapping[str, str]) -> dict[str, Any]
         return told | ({"context": context} if context else {})
     if loaded.input.provider_config.provider == gcp_gke:
         raise _wrong(loaded, "provider_config.gcp_gke", _NO_GKE)
-    return told | {"kubeconfig": pulumi.Output.secret(_kubeconfig(loaded))}
+    return told | {"kubeconfig": pulumi.Output.secret(_kubeconfig(loaded, environment))}
 
 
 def _read(text: str, source: str) -> Loaded:
     return given.read(f"{text}\n", source)  # one line alone would be taken for a path
 
 
-def _kubeconfig(loaded: Loaded) -> str:
-    path = "provider_config.digital_ocean_doks.kube_config"
-    encoded = "".join(loaded.input.provider_config.digital_ocean_doks.kube_config.split())
-    try:
-        kubeconfig = base64.b64decode(encoded, validate=True).decode()
-        roots = yamltree.documents(kubeconfig.encode(), path)
-    except (ValueError, ManifestError) as why:
-        raise _wrong(loaded, path, "is not a kubeconfig in base64") from why
-    if len(roots) != 1 or not isinstance(roots[0], MappingNode):
-        raise _wrong(loaded, path, "is not a kubeconfig in base64")
-    return kubeconfig
+def _kubeconfig(loaded: Loaded, environment: Mapping[str, str]) -> str:
+    """Never the text that was given, unless the environment trusts it: see `stack_kubeconfig`."""
+    encoded = loaded.input.provider_config.digital_ocean_doks.kube_config
+    if found := stack_kubeconfig.problems(encoded, environment):
+        path = "provider_config.digital_ocean_doks.kube_config"
+        raise ManifestError([Mistake(path, text, loaded.place(path)) for text in found])
+    return stack_kubeconfig.for_provider(encoded, environment)
 
 
 def _wrong(loaded: Loaded, path: str, text: str) -> ManifestError:
