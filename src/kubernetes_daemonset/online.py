@@ -3,16 +3,17 @@
 import argparse
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from kubernetes_daemonset import exits, names, show, verbs
 from kubernetes_daemonset.backends import direct
-from kubernetes_daemonset.backends.cluster import Cluster, ClusterError, connect
+from kubernetes_daemonset.backends.cluster import Cluster, ClusterError, connect, current_context
 from kubernetes_daemonset.changes import Change, Plan, Ref
 from kubernetes_daemonset.dump import plain, to_yaml
-from kubernetes_daemonset.manifest import Loaded
-from kubernetes_daemonset.mistakes import ManifestError
+from kubernetes_daemonset.manifest import Loaded, entry
+from kubernetes_daemonset.mistakes import ManifestError, Mistake
 from kubernetes_daemonset.objects import Json
 from kubernetes_daemonset.outputs import outputs
 from kubernetes_daemonset.resources import render
@@ -207,13 +208,30 @@ def _plans(pairs: Pairs, arguments: argparse.Namespace, *, despite_conflicts: bo
 
 @contextmanager
 def _connected(arguments: argparse.Namespace, loaded: list[Loaded]) -> Iterator[Pairs]:
-    """Each manifest with its cluster: of --kube-context, of the manifest's own label, or of the kubeconfig."""
-    clusters: dict[str | None, Cluster] = {}
-    with ExitStack() as open_connections:
-        pairs = []
-        for one in loaded:
-            context = arguments.kube_context or one.manifest.metadata.labels.get(_CONTEXT_LABEL)
-            if context not in clusters:
-                clusters[context] = open_connections.enter_context(connect(arguments.kubeconfig, context))
-            pairs.append((one, clusters[context]))
-        yield pairs
+    """Each manifest with its cluster: that of --kube-context, else of the kubeconfig's current context."""
+    context = arguments.kube_context or _context_of_labels(arguments.kubeconfig, loaded)
+    with connect(arguments.kubeconfig, context) as cluster:
+        yield [(one, cluster) for one in loaded]
+
+
+def _context_of_labels(kubeconfig: Path | None, loaded: list[Loaded]) -> str | None:
+    """The current context, which every label must name; None if no manifest has the label.
+
+    A manifest can come from another party. It must not choose a cluster: connecting runs that context's login program
+    and uses its credentials.
+    """
+    labeled = [one for one in loaded if one.manifest.metadata.labels.get(_CONTEXT_LABEL)]
+    if not labeled:
+        return None
+    current = current_context(kubeconfig)
+    if others := [one for one in labeled if one.manifest.metadata.labels[_CONTEXT_LABEL] != current]:
+        raise ManifestError([_another_context(one, current) for one in others])
+    return current
+
+
+def _another_context(one: Loaded, current: str | None) -> Mistake:
+    label = one.manifest.metadata.labels[_CONTEXT_LABEL]
+    path = entry("metadata.labels", _CONTEXT_LABEL)
+    there = f'the current context, "{current}"' if current else "the current context, and there is none"
+    text = f'"{label}" is not allowed; expected {there}; use --kube-context to choose the cluster'
+    return Mistake(path, text, one.place(path))

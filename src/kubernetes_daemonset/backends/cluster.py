@@ -174,6 +174,14 @@ def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
         raise ClusterError(f"{where}: this is no kubeconfig: {why}") from why
 
 
+def current_context(kubeconfig: Path | None) -> str | None:
+    """What a connection without the name of a context uses; a pod's own account has none."""
+    try:
+        return load(kubeconfig)[0].current_context or None
+    except ConfigError as why:
+        raise ClusterError(str(why)) from why
+
+
 def _client(config: SingleConfig) -> httpx2.Client:
     client = Client(config, ConnectionParams(timeout=_TIMEOUT))
     if config.user and config.user.exec and isinstance(client.auth, ExecAuth):
