@@ -211,7 +211,10 @@ def _manifest_options() -> _Parser:
         " 'spec.node_selector[kubernetes.io/os]=linux'",
     )
     options.add_argument(
-        "--docker-config", type=Path, metavar="FILE", help="a Docker config.json; a pull secret is made of it"
+        "--docker-config",
+        type=Path,
+        metavar="FILE",
+        help="a Docker config.json; a pull secret is made of its logins for the manifest's images",
     )
     return options
 

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kubernetes_daemonset import files
+from kubernetes_daemonset import files, registry_logins
 from kubernetes_daemonset.changes import Ref
 from kubernetes_daemonset.manifest import KIND, Loaded, load
-from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place, UnreadableError
+from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place, Severity, UnreadableError
 from kubernetes_daemonset.override import override
 from kubernetes_daemonset.resources import named
+from kubernetes_daemonset.rules.images import images
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
+_LOGIN: Final = "docker_config_json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,13 @@ def read(paths: Sequence[str], assignments: Sequence[str] = (), docker_config: P
     login = _login(docker_config, unreadable)
     for content, source, in_folder in _texts(paths, unreadable):
         try:
-            found += [
-                _with_login(override(one, assignments), login, docker_config)
-                for one in load(content, source, skip_others=in_folder)
-            ]
+            found += [override(one, assignments) for one in load(content, source, skip_others=in_folder)]
         except ManifestError as why:
             mistakes += map(_without_line_if_set, why.mistakes)
     if not found and not mistakes and not unreadable:
         mistakes.append(Mistake("", f"no manifest of kind {KIND} in it", Place(", ".join(paths))))
+    if login and docker_config:
+        found = _with_logins(found, login, Place(str(docker_config)))
     return Read(found, list(dict.fromkeys(mistakes)), unreadable)
 
 
@@ -90,11 +91,32 @@ def _login(docker_config: Path | None, unreadable: list[Mistake]) -> str:
         return ""
 
 
-def _with_login(loaded: Loaded, login: str, docker_config: Path | None) -> Loaded:
-    if not login:
-        return loaded
+def _with_logins(loaded: Sequence[Loaded], text: str, place: Place) -> list[Loaded]:
+    """Each manifest with the logins that its own images need. It is an error if none of them needs any."""
+    config = registry_logins.read(text)
+    if config is None:  # which `rules` find
+        return [_with_login(one, text, place) for one in loaded]
+    logins = [registry_logins.needed(config, images(one.manifest)) for one in loaded]
+    severity = Severity.WARNING if any(one.text for one in logins) else Severity.ERROR
+    return [
+        _with_login(one, kept.text, place) if kept.text else _without_login(one, kept, place, severity)
+        for one, kept in zip(loaded, logins, strict=True)
+    ]
+
+
+def _with_login(loaded: Loaded, login: str, place: Place) -> Loaded:
     given = type(loaded.input)()
     given.CopyFrom(loaded.input)
     given.docker_config_json = login
-    places = {**loaded.places, "docker_config_json": Place(str(docker_config))}
-    return replace(loaded, input=given, places=places)
+    return replace(loaded, input=given, places={**loaded.places, _LOGIN: place})
+
+
+def _without_login(loaded: Loaded, kept: registry_logins.Logins, place: Place, severity: Severity) -> Loaded:
+    registries = dict.fromkeys(map(registry_logins.registry, images(loaded.manifest)))
+    if not registries or loaded.mistakes:  # the images may be among what could not be read
+        return loaded
+    text = (
+        f"has no login for {', '.join(registries)}; expected an entry of auths for it, with auth, or with username and"
+        f" password{'; nodes cannot ask a credential helper (credsStore, credHelpers)' if kept.by_helper else ''}"
+    )
+    return replace(loaded, mistakes=(Mistake(_LOGIN, text, place, severity),))

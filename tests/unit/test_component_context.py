@@ -1,7 +1,6 @@
 """Which cluster a manifest is deployed to: its label cannot choose one, only confirm the current one."""
 
 import gc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +55,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Place]:
-    yield Place(tmp_path, capsys)
+def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
+    return Place(tmp_path, capsys)
 
 
 @pytest.mark.parametrize("verb", VERBS)

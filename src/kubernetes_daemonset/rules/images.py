@@ -28,6 +28,11 @@ _WRITE_A_REPOSITORY: Final = (
 _WRITE_A_TAG: Final = "write at most 128 letters, digits, underscores, dots and hyphens, the first no dot and no hyphen"
 
 
+def images(manifest: KubernetesDaemonSet) -> list[str]:
+    """Of every container: the agent's, sidecars' and init containers'."""
+    return [image for part in parts(manifest) if (image := _image(part))]
+
+
 def images_can_be_read(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     for part in parts(manifest):
         yield from _faults(part)

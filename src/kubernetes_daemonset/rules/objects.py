@@ -1,10 +1,9 @@
 """Objects that are made or used: their names, and what a server takes in one of them."""
 
-import json
 from collections.abc import Iterator
 from typing import Final
 
-from kubernetes_daemonset import annotations, names
+from kubernetes_daemonset import annotations, names, registry_logins
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
 from kubernetes_daemonset.manifest import entry
@@ -54,13 +53,7 @@ def annotated_accounts_are_made(manifest: KubernetesDaemonSet) -> Iterator[Findi
 
 
 def logins_are_logins(given: KubernetesDaemonSetStackInput) -> Iterator[Finding]:
-    if not given.docker_config_json:
-        return
-    try:
-        content = json.loads(given.docker_config_json)
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict) or not isinstance(content.get("auths"), dict):
+    if given.docker_config_json and registry_logins.read(given.docker_config_json) is None:
         yield Finding("docker_config_json", 'is no Docker config.json; write {"auths": {"<registry>": {"auth": "…"}}}')
 
 
