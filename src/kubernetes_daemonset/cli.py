@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from kubernetes_daemonset import exits
+from kubernetes_daemonset.terminal import on_one_line
 
 _LONGEST_WAIT: Final = 7 * 24 * 3600  # seconds; a clock takes more, but whoever writes more has mistaken the unit
 
@@ -99,6 +100,10 @@ class _Parser(argparse.ArgumentParser):
         if unknown:
             self.error(self._refusal(unknown[0].partition("=")[0]))
         return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """An argument can hold what a script took from elsewhere."""
+        super().error(on_one_line(message))
 
     def _refusal(self, word: str) -> str:
         if not word.startswith("-"):

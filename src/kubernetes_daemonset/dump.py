@@ -9,6 +9,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from kubernetes_daemonset.objects import Json
+from kubernetes_daemonset.terminal import in_yaml, is_hidden
 
 # Texts that one reader of YAML or another takes for something else: 1e3, 0o17, 1_000, y, Off, .5, ~, null.
 _AMBIGUOUS: Final = re.compile(r"[-+.]?[0-9.].*|y|n|yes|no|on|off|true|false|null|~", re.IGNORECASE)
@@ -37,7 +38,9 @@ def manifest_yaml(message: Message) -> str:
 
 
 def to_yaml(*documents: Json) -> str:
-    return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    """Without a character that a terminal would obey; what reads it as YAML gets every character."""
+    text = yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return in_yaml(text)
 
 
 def ascii_yaml(document: Json) -> str:
@@ -65,7 +68,8 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else '"' if _AMBIGUOUS.fullmatch(text) else None
+    hidden = any(map(is_hidden, set(text)))  # which is escaped, and only double quotes have escapes
+    style = '"' if hidden or _AMBIGUOUS.fullmatch(text) else "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

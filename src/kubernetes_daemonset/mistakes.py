@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from kubernetes_daemonset.terminal import on_one_line
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -32,12 +34,7 @@ class Mistake:
 
     def __str__(self) -> str:
         field = f"{self.path}: " if self.path else ""
-        return _on_one_line(f"{self.place}: {field}{self.text}")
-
-
-def _on_one_line(text: str) -> str:
-    """Values are shown as they were written, and may hold what would break a line or a terminal."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+        return on_one_line(f"{self.place}: {field}{self.text}")
 
 
 class ManifestError(Exception):

@@ -14,6 +14,7 @@ from kubernetes_daemonset.explain import NoSuchField, explain
 from kubernetes_daemonset.manifest import Loaded
 from kubernetes_daemonset.mistakes import ManifestError
 from kubernetes_daemonset.resources import render
+from kubernetes_daemonset.terminal import on_one_line
 
 _STACK_INPUT: Final = "stack-input.yaml"
 # What is written into a folder, and the files by which a folder is known to be for it.
@@ -127,7 +128,8 @@ def _explain(arguments: argparse.Namespace) -> int:
         below = [{"name": one.name, "type": one.type, "about": one.about} for one in found.fields]
         print(show.as_json(body | {"fields": below}))
         return exits.OK
-    print(f"{show.painted(found.path or 'KubernetesDaemonSet', show.BOLD)}: {found.type}\n{found.about}")
+    path = on_one_line(found.path) or "KubernetesDaemonSet"
+    print(f"{show.painted(path, show.BOLD)}: {found.type}\n{found.about}")
     if found.fields:
         print()
         print(show.table(("FIELD", "TYPE", "MEANING"), [(one.name, one.type, one.about) for one in found.fields]))

@@ -17,6 +17,7 @@ from kubernetes_daemonset.mistakes import ManifestError, Mistake
 from kubernetes_daemonset.objects import Json
 from kubernetes_daemonset.outputs import outputs
 from kubernetes_daemonset.resources import render
+from kubernetes_daemonset.terminal import on_one_line
 
 Pairs = list[tuple[Loaded, Cluster]]
 
@@ -146,12 +147,12 @@ def _tell_deletion(pairs: Pairs, namespaces: list[tuple[Cluster, Json]], left: l
         for warning in made.unseen:
             verbs.say(warning)
         for live in made.ours:
-            print(f"would delete {Ref.of(live)}")
+            print(on_one_line(f"would delete {Ref.of(live)}"))
         staying += made.left
     for _, live in namespaces:
-        print(f"would delete {Ref.of(live)} and what is in it")
+        print(on_one_line(f"would delete {Ref.of(live)} and what is in it"))
     for text in (*staying, *left):
-        print(f"would leave {text}")
+        print(on_one_line(f"would leave {text}"))
 
 
 def _namespaces_to_delete(pairs: Pairs) -> list[tuple[Cluster, Json]]:

@@ -1,9 +1,9 @@
 """A Docker config.json -> the logins that some images need, and nothing else of it.
 
 Such a file is a person's own: it holds logins of other registries, the passwords of proxies and headers with tokens. A
-pull secret is read by everyone who can read Secrets in the namespace, so only what a kubelet will use goes into it. Keys
-are matched as the kubelet matches them (k8s.io/kubernetes/pkg/credentialprovider): by host with wildcards, by port, and
-by the beginning of the path.
+pull secret is read by everyone who can read Secrets in the namespace, so only what a kubelet uses goes into it.
+Keys are matched as the kubelet matches them (k8s.io/kubernetes/pkg/credentialprovider): by host with wildcards, by port,
+and by the beginning of the path.
 """
 
 import fnmatch

@@ -14,6 +14,7 @@ from kubernetes_daemonset.dump import to_yaml
 from kubernetes_daemonset.mistakes import Mistake, Severity
 from kubernetes_daemonset.objects import Json
 from kubernetes_daemonset.rollout import Rollout
+from kubernetes_daemonset.terminal import in_json, on_one_line
 
 RED: Final = "31"
 GREEN: Final = "32"
@@ -34,7 +35,7 @@ def painted(text: str, colour: str, to: TextIO | None = None) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [list(head), *map(list, rows)]
+    lines = [[on_one_line(cell) for cell in line] for line in (head, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     written = [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -44,8 +45,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def mistake(one: Mistake, to: TextIO | None = None) -> str:
     word = painted(one.severity.value, _SEVERITY_COLOUR[one.severity], to)
-    field = f"{painted(one.path, BOLD, to)}: " if one.path else ""
-    return f"{one.place}: {word}: {field}{one.text}"
+    field = f"{painted(on_one_line(one.path), BOLD, to)}: " if one.path else ""
+    return f"{on_one_line(str(one.place))}: {word}: {field}{on_one_line(one.text)}"
 
 
 def mistakes_as_json(found: Iterable[Mistake]) -> list[Json]:
@@ -64,7 +65,7 @@ def mistakes_as_json(found: Iterable[Mistake]) -> list[Json]:
 
 def changes(planned: Iterable[Change]) -> str:
     rows = [(one.ref.kind, one.ref.namespace, one.ref.name, one.verb) for one in planned]
-    lines = table(("KIND", "NAMESPACE", "NAME", "CHANGE"), rows).splitlines()
+    lines = table(("KIND", "NAMESPACE", "NAME", "CHANGE"), rows).split("\n")
     paint = [painted(line, _VERB_COLOUR[row[3]]) for line, row in zip(lines[1:], rows, strict=True)]
     return "\n".join([lines[0], *paint])
 
@@ -75,11 +76,11 @@ def difference(change: Change) -> str:
     lines = difflib.unified_diff(
         before, after, f"{change.ref} (in the cluster)", f"{change.ref} (in the manifest)", lineterm=""
     )
-    return "\n".join(painted(line, _line_colour(line)) for line in lines)
+    return "\n".join(painted(on_one_line(line), _line_colour(line)) for line in lines)
 
 
 def as_json(value: object) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return in_json(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def shortened(text: str, width: int) -> str:
@@ -100,7 +101,7 @@ class Progress:
         self._live = sys.stderr.isatty()
 
     def __call__(self, state: Rollout, trouble: str) -> None:
-        said = f"{self._name}: {state}{f'; {trouble}' if trouble else ''}"
+        said = on_one_line(f"{self._name}: {state}{f'; {trouble}' if trouble else ''}")
         if self._live:
             filled = _BAR * state.certain // state.desired if state.desired else 0
             seconds = int(time.monotonic() - self._began)
@@ -124,7 +125,7 @@ def _shown(body: Json | None) -> list[str]:
     if shown.get("kind") == "Secret":
         shown["data"] = {key: _masked(value) for key, value in sorted(shown.get("data", {}).items())}
         shown["metadata"].get("annotations", {}).pop(_LAST_APPLIED, None)  # kubectl keeps the whole Secret there
-    return to_yaml(shown).splitlines()
+    return to_yaml(shown).split("\n")[:-1]
 
 
 def _masked(value: str) -> str:

@@ -6,6 +6,7 @@ import sys
 from kubernetes_daemonset import exits, show, sources
 from kubernetes_daemonset.manifest import Loaded
 from kubernetes_daemonset.mistakes import ManifestError, Mistake, UnreadableError
+from kubernetes_daemonset.terminal import on_one_line
 from kubernetes_daemonset.validate import errors, validate
 
 
@@ -40,21 +41,29 @@ def valid(arguments: argparse.Namespace) -> list[Loaded]:
     if wrong := errors(found):
         raise ManifestError(wrong)
     for one in found:
-        say(show.mistake(one, sys.stderr))
+        _write(show.mistake(one, sys.stderr))
     return loaded
 
 
 def refuse(why: ManifestError) -> int:
     for one in why.mistakes:
-        say(show.mistake(one, sys.stderr))
+        _write(show.mistake(one, sys.stderr))
     return exits.BAD_INPUT
 
 
 def end(why: Ended) -> int:
-    say(f"kubernetes-daemonset: {why}")
+    """Further lines are indented, so that none can pass for a message of its own."""
+    first, *more = str(why).split("\n")
+    say(f"kubernetes-daemonset: {first}")
+    for line in more:
+        say(f"  {line}")
     return why.code
 
 
 def say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    _write(on_one_line(text))
+
+
+def _write(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
     sys.stderr.flush()

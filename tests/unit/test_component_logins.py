@@ -36,7 +36,7 @@ class Place:
         return Ran(ended.value.code, said.out, said.err)
 
     def uploaded(self, config: Json, *images: str) -> Json:
-        """The pull secret's content, for a manifest with these images: the agent's, a sidecar's, an init container's."""
+        """The pull secret's content, for an agent, a sidecar and an init container with these images."""
         ran = self.run("render", config, of_images(*images), flags=("-o", "json"))
         assert ran.code == 0, ran.err
         return pull_secret(json.loads(ran.out)["items"])
