@@ -2,15 +2,16 @@
 
 import argparse
 import difflib
-import os
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from kubernetes_daemonset import exits, names, show, verbs
+from kubernetes_daemonset import exits, folders, names, show, verbs
 from kubernetes_daemonset.backends import pulumi_project, terraform
 from kubernetes_daemonset.dump import manifest_yaml, plain, to_yaml
 from kubernetes_daemonset.explain import NoSuchField, explain
+from kubernetes_daemonset.folders import Folder
 from kubernetes_daemonset.manifest import Loaded
 from kubernetes_daemonset.mistakes import ManifestError
 from kubernetes_daemonset.resources import render
@@ -21,6 +22,9 @@ _STACK_INPUT: Final = "stack-input.yaml"
 _WRITTEN: Final = {"terraform": ("*.tf", "*.tf.json"), "pulumi": ("Pulumi.yaml", "Pulumi.yml")}
 # Files that hold secrets, if there are any.
 _FOR_ITS_OWNER: Final = {_STACK_INPUT, terraform.SECRETS_FILE}
+_GITIGNORE: Final = ".gitignore"
+# Files with secrets. Terraform keeps every attribute in its state.
+_IGNORED: Final = {"terraform": (terraform.SECRETS_FILE, "*.tfstate", "*.tfstate.*"), "pulumi": (_STACK_INPUT,)}
 
 
 def run(verb: str, arguments: argparse.Namespace) -> int:
@@ -65,28 +69,46 @@ def _refuse_flags_that_do_not_fit(arguments: argparse.Namespace) -> None:
 
 def _write(arguments: argparse.Namespace, loaded: list[Loaded]) -> int:
     """A module or project is several files, so they go into a folder: namespace/name below it if there are several."""
-    files: dict[Path, str] = {}
+    files: dict[tuple[str, ...], dict[str, str]] = {}
     for one in loaded:
         below = () if len(loaded) == 1 else (names.namespace(one.manifest), one.manifest.metadata.name)
-        made = terraform.module(one.input) if arguments.to == "terraform" else _pulumi_files(one)
-        files |= {arguments.into.joinpath(*below, name): content for name, content in made.items()}
-    folders = sorted({path.parent for path in files})
-    for folder in folders:
-        _refuse_the_other_kind(folder, arguments.to)
-    stale = [path for folder in folders for path in _written_earlier(folder) if path not in files]
-    for path, content in files.items():
-        try:
-            _put(path, content)
-        except OSError as why:
-            raise verbs.Ended(f"{path}: cannot be written: {why.strerror}", exits.BAD_INPUT) from why
-        verbs.say(f"wrote {path}")
-    for path in stale:
-        try:
-            path.unlink()
-        except OSError as why:
-            raise verbs.Ended(f"{path}: cannot be removed: {why.strerror}", exits.BAD_INPUT) from why
-        verbs.say(f"removed {path}, which the manifest no longer asks for")
+        files[below] = terraform.module(one.input) if arguments.to == "terraform" else _pulumi_files(one)
+    for below in files:
+        _refuse_the_other_kind(arguments.into.joinpath(*below), arguments.to)
+    try:
+        for below, made in sorted(files.items()):
+            with folders.opened(arguments.into, below) as folder:
+                _fill(folder, made, _IGNORED[arguments.to])
+    except folders.FolderError as why:
+        raise verbs.Ended(str(why), exits.BAD_INPUT) from why
     return exits.OK
+
+
+def _fill(folder: Folder, files: Mapping[str, str], ignored: Sequence[str]) -> None:
+    stale = [name for name in _written_earlier(folder) if name not in files]
+    _ignore(folder, ignored)  # first: no secret is ever there without it
+    for name, content in files.items():
+        folder.put(name, content, folders.PRIVATE if name in _FOR_ITS_OWNER else folders.PUBLIC)
+        verbs.say(f"wrote {folder.path / name}")
+    for name in stale:
+        folder.remove(name)
+        verbs.say(f"removed {folder.path / name}, which the manifest no longer asks for")
+
+
+def _ignore(folder: Folder, wanted: Sequence[str]) -> None:
+    """Adds to a .gitignore what it lacks. Its other lines stay, and so does a file that is not an ordinary text."""
+    mode, before = folder.mode(_GITIGNORE), folder.read(_GITIGNORE)
+    if mode is not None and before is None:
+        verbs.say(f"{folder.path / _GITIGNORE}: cannot be extended; keep {', '.join(wanted)} out of version control")
+        return
+    lines = [line.strip().removeprefix("/") for line in (before or "").splitlines()]
+    missing = [line for line in wanted if line not in lines]
+    if not missing:
+        return
+    end = "\n" if before and not before.endswith("\n") else ""
+    text = "\n".join([f"{before or ''}{end}# These hold secrets (kubernetes-daemonset render).", *missing, ""])
+    folder.put(_GITIGNORE, text, folders.PUBLIC if mode is None else mode)
+    verbs.say(f"wrote {folder.path / _GITIGNORE}")
 
 
 def _refuse_the_other_kind(folder: Path, to: str) -> None:
@@ -95,23 +117,10 @@ def _refuse_the_other_kind(folder: Path, to: str) -> None:
             raise verbs.Ended(f"{folder}: holds files for {kind.title()}; choose another folder", exits.BAD_INPUT)
 
 
-def _written_earlier(folder: Path) -> list[Path]:
+def _written_earlier(folder: Folder) -> list[str]:
     """The objects' files of a module of ours: it names each of them itself. A Pulumi project has no such files."""
-    try:
-        main = (folder / terraform.MAIN_FILE).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return []
-    return [path for name in terraform.files_named_in(main) if (path := folder / name).is_file()]
-
-
-def _put(path: Path, content: str) -> None:
-    """Whole or not at all; what may hold secrets is its owner's from the first byte on."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = 0o600 if path.name in _FOR_ITS_OWNER else 0o644
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
-        file.write(content)
-    beside.replace(path)
+    main = folder.read(terraform.MAIN_FILE) or ""
+    return [name for name in terraform.files_named_in(main) if folder.is_file(name)]
 
 
 def _pulumi_files(one: Loaded) -> dict[str, str]:

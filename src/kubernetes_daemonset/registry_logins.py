@@ -2,7 +2,7 @@
 
 Such a file is a person's own: it holds logins of other registries, the passwords of proxies and headers with tokens. A
 pull secret is read by everyone who can read Secrets in the namespace, so only what a kubelet uses goes into it.
-Keys are matched as the kubelet matches them (k8s.io/kubernetes/pkg/credentialprovider): by host with wildcards, by port,
+Keys are matched as the kubelet does (k8s.io/kubernetes/pkg/credentialprovider): by host with wildcards, by port,
 and by the beginning of the path.
 """
 
