@@ -69,7 +69,12 @@ def archive(files: Mapping[str, bytes], about: Mapping[str, object], epoch: int)
     """The same bytes for the same content."""
     buffer = io.BytesIO()
     buffer.write(_SHEBANG)
-    first = {"__main__.py": Path(bootstrap.__file__).read_bytes(), "about.json": json.dumps(about).encode()}
+    hashes = {path: sha256(content) for path, content in sorted(files.items())}
+    first = {
+        "__main__.py": Path(bootstrap.__file__).read_bytes(),
+        "about.json": json.dumps(about).encode(),
+        bootstrap.HASHES: json.dumps(hashes).encode(),
+    }
     moment = max(_FIRST_TIME_IN_ZIP, time.gmtime(epoch)[:6])
     with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED, compresslevel=9) as zipped:
         for path, content in (*first.items(), *sorted(files.items())):

@@ -71,7 +71,7 @@ def _write(arguments: argparse.Namespace, loaded: list[Loaded]) -> int:
     """A module or project is several files, so they go into a folder: namespace/name below it if there are several."""
     files: dict[tuple[str, ...], dict[str, str]] = {}
     for one in loaded:
-        below = () if len(loaded) == 1 else (names.namespace(one.manifest), one.manifest.metadata.name)
+        below: tuple[str, ...] = () if len(loaded) == 1 else (names.namespace(one.manifest), one.manifest.metadata.name)
         files[below] = terraform.module(one.input) if arguments.to == "terraform" else _pulumi_files(one)
     for below in files:
         _refuse_the_other_kind(arguments.into.joinpath(*below), arguments.to)

@@ -1,9 +1,14 @@
 """What the programs in bin/ do before they are themselves."""
 
+import os
 import platform
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from release import executables
 
@@ -70,3 +75,157 @@ def an_executable(folder: Path, pythons: list[str] | None = None) -> Path:
 def run(program: Path, **environ: object) -> subprocess.CompletedProcess[str]:
     environment = {name: str(value) for name, value in environ.items()}
     return subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
+
+
+EVIL = "import sys\nsys.stderr.write('EVIL')\n"
+ANOTHER = 12345
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    return an_executable(tmp_path)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, program: Path) -> Path:
+    """A cache in which the program is unpacked already."""
+    run(program, XDG_CACHE_HOME=tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that everyone can enter; pytest's own are closed to others."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # where everyone can go
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def unpacked(cache: Path) -> Path:
+    (folder,) = (cache / "kube-node-ready/bin").iterdir()
+    return folder
+
+
+def give_to_another(*paths: Path) -> None:
+    for path in paths:
+        for one in (path, *path.rglob("*")):
+            os.chown(one, ANOTHER, ANOTHER, follow_symlinks=False)
+
+
+# Each is something that Python would import before it imports what belongs there.
+ADDED = {
+    "another file": "json.py",
+    "another package": "json/__init__.py",
+    "a compiled module": "json.cpython-311-x86_64-linux-gnu.so",
+    "bytecode without a source": "json.pyc",
+    "bytecode of another module": f"__pycache__/json.{sys.implementation.cache_tag}.pyc",
+}
+OPENED = {"a folder for all": ".", "a file for all": "thing.py", "a folder of bytecode for all": "__pycache__"}
+
+
+def tampered(folder: Path, what: str) -> None:
+    module, elsewhere = folder / "thing.py", folder.parent.parent.parent / "elsewhere.py"
+    if what in ADDED:
+        (folder / ADDED[what]).parent.mkdir(exist_ok=True)
+        (folder / ADDED[what]).write_text(EVIL)
+    elif what in OPENED:
+        (folder / OPENED[what]).chmod(0o777)
+    elif what == "a symlink":
+        module.rename(elsewhere)
+        module.symlink_to(elsewhere)
+    else:
+        size = module.stat().st_size
+        module.write_text(f"{EVIL}def main(): print('hello')".ljust(size)[:size])
+
+
+TAMPERED = [*ADDED, *OPENED, "a symlink", "content of the same size"]
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_a_cache_that_was_tampered_with_is_unpacked_again(program: Path, cache: Path, what: str) -> None:
+    folder = unpacked(cache)
+    identity = folder.stat().st_ino
+    tampered(folder, what)
+    said = run(program, XDG_CACHE_HOME=cache)
+    assert (said.stdout, said.stderr) == (f"hello from {folder}/thing.py\n", "")
+    assert folder.stat().st_ino != identity
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    assert sorted(path.name for path in folder.iterdir()) == ["__pycache__", "thing.py"]
+
+
+@needs_root
+@pytest.mark.parametrize("what", ["the folder", "a file", "a folder of bytecode"])
+def test_what_another_user_owns_is_unpacked_again(program: Path, cache: Path, what: str) -> None:
+    folder = unpacked(cache)
+    give_to_another({"the folder": folder, "a file": folder / "thing.py"}.get(what, folder / "__pycache__"))
+    assert run(program, XDG_CACHE_HOME=cache).stdout == f"hello from {folder}/thing.py\n"
+    assert {one.stat().st_uid for one in (folder, *folder.rglob("*"))} == {os.geteuid()}
+
+
+@needs_root
+@pytest.mark.parametrize("above", [".", "kube-node-ready", "kube-node-ready/bin"])
+def test_a_cache_below_another_users_folder_is_not_used(program: Path, cache: Path, tmp_path: Path, above: str) -> None:
+    """`sudo -E` keeps XDG_CACHE_HOME, and that user can exchange the folder at any time."""
+    unpacked(cache).joinpath("json.py").write_text(EVIL)
+    os.chown(cache / above, ANOTHER, ANOTHER)
+    before = sorted(cache.rglob("*"))
+    said = run(program, XDG_CACHE_HOME=cache, TMPDIR=tmp_path)
+    assert said.stdout.startswith(f"hello from {tmp_path}/kube-node-ready-")
+    assert f"unpacking for this run only: {os.path.normpath(cache / above)} belongs to user {ANOTHER}" in said.stderr
+    assert sorted(cache.rglob("*")) == before
+
+
+@needs_root
+def test_nothing_is_made_in_another_users_cache(program: Path, tmp_path: Path) -> None:
+    """Or that user could not use it any more."""
+    (tmp_path / "cache").mkdir()
+    os.chown(tmp_path / "cache", ANOTHER, ANOTHER)
+    assert run(program, XDG_CACHE_HOME=tmp_path / "cache").returncode == 0
+    assert not list((tmp_path / "cache").iterdir())
+
+
+@needs_root
+def test_another_users_folder_for_temporary_files_is_not_used(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    os.chown(tmp_path / "temporary", ANOTHER, ANOTHER)
+    said = run(program, XDG_CACHE_HOME="/proc/nowhere", TMPDIR=tmp_path / "temporary")
+    assert said.stdout.startswith("hello from /tmp/kube-node-ready-")
+
+
+@pytest.mark.parametrize("above", [".", "kube-node-ready", "kube-node-ready/bin"])
+def test_a_cache_that_others_can_write_to_is_not_used(program: Path, open_folder: Path, above: str) -> None:
+    cache = open_folder / "cache"
+    run(program, XDG_CACHE_HOME=cache)
+    for path in (cache, cache / "kube-node-ready", cache / above):
+        path.chmod(0o777 if path == cache / above else 0o755)
+    said = run(program, XDG_CACHE_HOME=cache, TMPDIR=open_folder)
+    assert said.stdout.startswith(f"hello from {open_folder}/kube-node-ready-")
+    assert f"{os.path.normpath(cache / above)} can be written to by others" in said.stderr
+
+
+def test_what_others_cannot_reach_can_be_as_it_is(program: Path, tmp_path: Path) -> None:
+    """A umask of 002 makes ~/.cache writable for a group, in a home that nobody else can enter."""
+    tmp_path.chmod(0o700)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o775)
+    assert run(program, XDG_CACHE_HOME=tmp_path / "cache").stderr == ""
+
+
+@pytest.mark.parametrize("umask", ["000", "002", "022", "077"])
+def test_it_is_unpacked_once_and_for_its_owner_whatever_the_umask(program: Path, open_folder: Path, umask: str) -> None:
+    tmp_path = open_folder
+    command = f'umask {umask}; exec "$0" "$@"'
+    (tmp_path / "cache").mkdir(mode=0o755)
+    identities = set()
+    for _ in range(3):
+        words = ["sh", "-c", command, sys.executable, str(program)]
+        environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        said = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+        assert said.stderr == ""
+        identities.add(unpacked(tmp_path / "cache").stat().st_ino)
+    assert len(identities) == 1
+    assert list(unpacked(tmp_path / "cache").rglob("*.pyc")), "bytecode is kept"
+    for path in (tmp_path / "cache").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0 or path.suffix == ".pyc", path
+        assert path.stat().st_mode & 0o022 == 0, path
