@@ -140,13 +140,21 @@ def _found(top: str, below: str, folders: "set[str]", expected: "dict[str, str]"
             elif not stat.S_ISREG(about.st_mode):
                 raise OSError(f"{path} does not belong there")
             elif path in expected:
-                with open(entry.path, "rb") as file:  # noqa: PTH123  faster, and there are hundreds
-                    if hashlib.sha256(file.read()).hexdigest() != expected[path]:
-                        raise OSError(f"{path} was changed")
+                if hashlib.sha256(_content(entry.path, about.st_size)).hexdigest() != expected[path]:
+                    raise OSError(f"{path} was changed")
                 count += 1
             elif _source(path) not in expected:
                 raise OSError(f"{path} does not belong there")
     return count
+
+
+def _content(path: str, size: int) -> bytes:
+    """By two system calls: there are hundreds of files, and `open` takes longer than hashing them."""
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        return os.read(opened, size + 1)
+    finally:
+        os.close(opened)
 
 
 def _source(path: str) -> str:
