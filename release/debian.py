@@ -1,11 +1,16 @@
 """Packages from Debian, by apt's own means: the machine's sources, keys and proxies, and a state of our own.
 
 Nothing is installed and no root is needed. The newest packages of the release are taken, so a rebuilt image has
-Debian's security fixes; the bill of materials says which they were.
+Debian's security fixes; the bill of materials says which they were. DEBIAN_SNAPSHOT names a moment instead, to rebuild
+an older image from snapshot.debian.org.
+
+A machine can have other sources. Only those whose Release file names Debian as its origin and this release as its
+codename are used, and since any source can claim that, each of them must be signed by Debian's own keys.
 """
 
 import fcntl
 import functools
+import os
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -30,6 +35,12 @@ PACKAGES = {
     "python3.11-minimal": "the interpreter",
     "zlib1g": "the interpreter is linked with it",
 }
+ORIGIN = "Debian"
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+SNAPSHOT = "DEBIAN_SNAPSHOT"
+_CODENAMES = tuple(f"{RELEASE}{part}" for part in ("", "-updates", "-security"))
+_SNAPSHOTS = "http://snapshot.debian.org/archive"  # signed by Debian, as every mirror is
+_MOMENT = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _URI = re.compile(r"^'.+' (?P<file>\S+) \d+ SHA256:(?P<digest>[0-9a-f]{64})$", re.MULTILINE)
 
 
@@ -47,9 +58,11 @@ class Package:
 @functools.cache  # asked once a run: the newest must not become another one while an image is made
 def fetch(architecture: str, store: Store) -> tuple[Package, ...]:
     """The newest of PACKAGES for this architecture, in order of name."""
-    apt = _Apt(architecture, store.apt / architecture)
+    moment = _snapshot(os.environ.get(SNAPSHOT, ""))
+    apt = _Apt(architecture, store.apt / f"{architecture}{f'-{moment}' if moment else ''}", moment)
     with apt.prepared():
-        apt.get("update", release=False)
+        apt.get("update")
+        require_debian_signatures(apt.state / "lists")
         asked = apt.get("download", "--print-uris", *PACKAGES)
         wanted = {found["digest"]: found["file"] for found in _URI.finditer(asked)}
         if len(wanted) != len(PACKAGES):
@@ -72,10 +85,58 @@ def _read(digest: str, file: str, store: Store) -> Package:
     return Package(fields["Package"], fields["Version"], fields["Architecture"], digest, path, control)
 
 
+def require_debian_signatures(lists: Path) -> None:
+    """Of every source that passes for Debian's. Apt checks each source by the keys that this machine trusts it with."""
+    for path in sorted((*lists.glob("*_InRelease"), *lists.glob("*_Release"))):
+        fields = dict(re.findall(r"(?m)^(\S+): *(.*?) *$", path.read_text(errors="replace")))
+        if fields.get("Origin") == ORIGIN and fields.get("Codename") in _CODENAMES and not _is_signed(path):
+            raise ReleaseError(
+                f"{path.name} names {ORIGIN} as its origin, but is not signed by a key of {KEYRING}; "
+                "remove that source, or install debian-archive-keyring"
+            )
+
+
+def _is_signed(path: Path) -> bool:
+    """By a key of Debian's. A Release file has its signature beside it, an InRelease in itself."""
+    signed = [str(path)] if path.name.endswith("_InRelease") else [f"{path}.gpg", str(path)]
+    command = ["gpgv", "--keyring", str(KEYRING), "--status-fd", "1", *signed]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except FileNotFoundError as why:
+        raise ReleaseError("Debian's signatures are checked by gpgv, and there is none on this machine") from why
+    # Debian signs by several keys, and an older keyring lacks the newest: one good signature is enough, if none is bad.
+    words = [line.split()[1] for line in told.splitlines() if line.startswith("[GNUPG:] ")]
+    return "VALIDSIG" in words and "BADSIG" not in words
+
+
+def _snapshot(moment: str) -> str:
+    if moment and not _MOMENT.fullmatch(moment):
+        raise ReleaseError(f'{SNAPSHOT}: "{moment}" is invalid; expected a moment such as 20261117T000000Z')
+    return moment
+
+
+def preferences() -> str:
+    """Apt takes the first record that fits a source. A version with a negative priority is never taken."""
+    ours = [_pin(f"release o={ORIGIN}, n={codename}", 990) for codename in _CODENAMES]
+    return "\n".join([*ours, _pin("release *", -1)])
+
+
+def sources(moment: str) -> str:
+    """Debian as it was then, in apt's format."""
+    main, security = f"{_SNAPSHOTS}/debian/{moment}", f"{_SNAPSHOTS}/debian-security/{moment}"
+    places = {RELEASE: main, f"{RELEASE}-updates": main, f"{RELEASE}-security": security}
+    return "".join(f"deb [signed-by={KEYRING}] {where} {codename} main\n" for codename, where in places.items())
+
+
+def _pin(source: str, priority: int) -> str:
+    return f"Package: *\nPin: {source}\nPin-Priority: {priority}\n"
+
+
 @dataclass(frozen=True)
 class _Apt:
     architecture: str
     state: Path
+    snapshot: str = ""
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
@@ -83,15 +144,16 @@ class _Apt:
         for folder in ("lists/partial", "archives/partial"):
             (self.state / folder).mkdir(parents=True, exist_ok=True)
         (self.state / "status").touch()
+        (self.state / "preferences").write_text(preferences())
+        if self.snapshot:
+            (self.state / "sources.list").write_text(sources(self.snapshot))
         with (self.state / "lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def get(self, *words: str, release: bool = True, folder: Path | None = None) -> str:
-        # The release's own name, its updates and its fixes, and no other source that this machine may have.
-        chosen = ["-o", f"APT::Default-Release=/^{RELEASE}(|-updates|-security)$/"] if release else []
+    def get(self, *words: str, folder: Path | None = None) -> str:
         try:
-            return _run(["apt-get", "--quiet=2", *self._options(), *chosen, *words], folder)
+            return _run(["apt-get", "--quiet=2", *self._options(), *words], folder)
         except FileNotFoundError as why:
             raise ReleaseError("an image is made of Debian packages, and there is no apt-get on this machine") from why
         except subprocess.CalledProcessError as why:
@@ -112,9 +174,15 @@ class _Apt:
             "Dir::State": str(self.state),
             "Dir::State::lists": "lists",
             "Dir::State::status": str(self.state / "status"),
-            "Dir::Etc::Preferences": "/dev/null",
+            "Dir::Etc::Preferences": str(self.state / "preferences"),
             "Dir::Etc::PreferencesParts": "/dev/null",
         }
+        if self.snapshot:
+            options |= {
+                "Acquire::Check-Valid-Until": "false",  # an index of the past has expired
+                "Dir::Etc::SourceList": str(self.state / "sources.list"),
+                "Dir::Etc::SourceParts": "/dev/null",
+            }
         return [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
 
 
