@@ -1,20 +1,20 @@
 """/healthz, /readyz and /metrics, on threads of their own: a probe must not wait for a burst of nodes to be done."""
 
-import http
-import socket
-import sys
 import threading
 import time
-from collections.abc import Callable  # noqa: TC003  as everywhere else
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from collections.abc import Callable
+from http import HTTPStatus
 
+from msgspec import Struct
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from kube_node_ready.bounded_http import Answer, BoundedServer, Request
 from kube_node_ready.log import log
 
 STALLED_SECONDS = 60
+_FRESH_FACTOR = 10
+"""A metrics page is served for this many times the time it took: so scrapes take at most a tenth of a core."""
 
 
 class Health:
@@ -45,69 +45,84 @@ class Server:
         registry: CollectorRegistry | None,
         fields: str = "metrics.port or health.port",
     ) -> None:
+        self._health = health
         try:
-            self._server = _QuietServer(("", port), _handler(health, registry))
+            self._server = BoundedServer(port, self._respond)
         except OSError as why:
             raise OSError(f"{fields}: port {port} cannot be had ({why.strerror}); choose a free one") from why
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 5}, daemon=True)
+        self._page = MetricsPage(registry, self._server.wake) if registry is not None else None
 
     @property
     def port(self) -> int:
-        return int(self._server.server_address[1])
+        return self._server.port
 
     def start(self) -> None:
-        self._thread.start()
+        self._server.start()
 
     def stop(self) -> None:
-        # Not shutdown(): it would wait for the poll. The thread ends with the process.
-        self._server.socket.close()
+        self._server.stop()
+
+    def _respond(self, request: Request) -> Answer | None:
+        match request.path:
+            case "/healthz" | "/livez":
+                return _probed(self._health.ill())
+            case "/readyz":
+                return _probed(self._health.not_ready())
+            case "/metrics" if self._page is not None:
+                return self._page.answer(request.received)
+            case _:
+                return Answer(HTTPStatus.NOT_FOUND, b"there are /healthz, /readyz and /metrics\n")
 
 
-class _QuietServer(ThreadingHTTPServer):
-    """For IPv4 and IPv6 alike: in some clusters the kubelet knows only one of them."""
-
-    daemon_threads = True
-    address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
-
-    def server_bind(self) -> None:
-        if self.address_family == socket.AF_INET6:
-            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        super().server_bind()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401, ARG002  the base class's
-        """Who hangs up before the answer does not concern us."""
-        why = sys.exception()
-        if not isinstance(why, OSError):
-            log("Answering a probe failed", level="error", error=repr(why))
+def _probed(trouble: str | None) -> Answer:
+    return Answer(HTTPStatus.SERVICE_UNAVAILABLE if trouble else HTTPStatus.OK, f"{trouble or 'ok'}\n".encode())
 
 
-def _handler(health: Health, registry: CollectorRegistry | None) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 10
+class _Rendered(Struct, frozen=True):
+    answer: Answer
+    began: float
+    ended: float
 
-        def do_GET(self) -> None:
-            match self.path.partition("?")[0]:
-                case "/healthz" | "/livez":
-                    self._answer_probe(health.ill())
-                case "/readyz":
-                    self._answer_probe(health.not_ready())
-                case "/metrics" if registry is not None:
-                    self._answer(http.HTTPStatus.OK, generate_latest(registry), CONTENT_TYPE_LATEST)
-                case _:
-                    self._answer(http.HTTPStatus.NOT_FOUND, b"there are /healthz, /readyz and /metrics\n")
+    @property
+    def fresh_until(self) -> float:
+        return self.ended + _FRESH_FACTOR * (self.ended - self.began)
 
-        def _answer_probe(self, trouble: str | None) -> None:
-            status = http.HTTPStatus.SERVICE_UNAVAILABLE if trouble else http.HTTPStatus.OK
-            self._answer(status, f"{trouble or 'ok'}\n".encode())
 
-        def _answer(self, status: http.HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+class MetricsPage:
+    """The page of all metrics, rendered by one thread at a time, however many clients ask for it.
 
-        def log_message(self, *_: object) -> None:
-            """Probes come every few seconds, and say nothing new."""
+    With thousands of nodes that takes a good part of a second. Probes on the same port are answered meanwhile, and the
+    event loop competes with one rendering thread, not with one per client.
+    """
 
-    return Handler
+    def __init__(self, registry: CollectorRegistry, done: Callable[[], None]) -> None:
+        self._registry = registry
+        self._done = done
+        self._rendered: _Rendered | None = None
+        self._rendering = False
+
+    def answer(self, asked: float) -> Answer | None:
+        """A page that is fresh, or was begun after it was asked for; None while it is rendered."""
+        page = self._rendered
+        if page and (page.began >= asked or time.monotonic() < page.fresh_until):
+            return page.answer
+        if not self._rendering:
+            self._rendering = True
+            try:
+                threading.Thread(target=self._render, name="metrics", daemon=True).start()
+            except RuntimeError as error:  # no more threads are allowed
+                self._rendering = False
+                log("Failed to render metrics", level="error", error=str(error))
+                return Answer(HTTPStatus.SERVICE_UNAVAILABLE, b"cannot start a thread\n")
+        return None
+
+    def _render(self) -> None:
+        began = time.monotonic()
+        try:
+            answer = Answer(HTTPStatus.OK, generate_latest(self._registry), CONTENT_TYPE_LATEST)
+        except Exception as error:  # noqa: BLE001  the next scrape tries again
+            log("Failed to render metrics", level="error", error=repr(error))
+            answer = Answer(HTTPStatus.INTERNAL_SERVER_ERROR, b"the metrics cannot be rendered\n")
+        self._rendered = _Rendered(answer, began, time.monotonic())
+        self._rendering = False
+        self._done()
