@@ -27,6 +27,7 @@ from kube_node_ready.log import log
 from kube_node_ready.metrics import Metrics
 from kube_node_ready.objects import Pod
 from kube_node_ready.pace import Pace
+from kube_node_ready.verify import patches
 from kube_node_ready.verify.decide import could_not_start, decide, not_genuine, refused
 from kube_node_ready.verify.model import (
     Adopt,
@@ -388,7 +389,7 @@ class Controller:
         return self._view.is_foreign(worker)
 
     def record_sent(self, node: Node, record: Record) -> None:
-        self._sent[node.uid] = hash(record)
+        self._sent[node.uid] = hash(patches.decode(patches.encode(record)))  # as it is read back
 
     def pool_found(self, node: Node, pool: Pool) -> None:
         self._view.pool_found(node, pool)

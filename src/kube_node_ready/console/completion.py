@@ -62,7 +62,7 @@ def script(shell: str) -> str:
 def complete(prog: str, words: Sequence[str]) -> int:
     """Prints what could stand in the place of the last word."""
     offered, files = candidates(parser(prog), words, _nodes(words))
-    sys.stdout.writelines(f"{one}\n" for one in offered)
+    sys.stdout.writelines(f"{one}\n" for one in offered if one.isprintable())
     sys.stdout.write(f"{FILES if files else NO_FILES}\n")
     return 0
 

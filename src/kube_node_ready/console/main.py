@@ -85,5 +85,7 @@ def _ask_cluster(prog: str, options: argparse.Namespace) -> int:
 
 def _ended(prog: str, sentence: str, code: int) -> int:
     sys.stdout.flush()
-    sys.stderr.write(f"{prog}: {sentence}\n")
+    from kube_node_ready.console import output  # noqa: PLC0415
+
+    output.say(f"{prog}: {sentence}")
     return code

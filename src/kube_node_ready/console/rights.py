@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 
+from kube_node_ready.console import words
 from kube_node_ready.kube.errors import AccessError, InvalidRequest, KubeError, Refused, Unreachable
+from kube_node_ready.verify.report import printable
 
 
 class NoAccess(Exception):  # noqa: N818  a state of affairs, not a fault
@@ -42,4 +44,4 @@ def told(why: KubeError) -> NoAccess:
         return NoAccess("the API server does not know you (401 Unauthorized): is the login in your kubeconfig expired?")
     if isinstance(why, Unreachable):
         return NoAccess(f"the API server does not answer: {why.message}")
-    return NoAccess(f"the API server refuses: {why}")
+    return NoAccess(f"the API server refuses: {printable(str(why), words.LONGEST)}")

@@ -75,7 +75,9 @@ class Screen:
         lines = drawn(frame, look, output.rows())
         taking = "" if self._taken else _ENTER
         self._taken = True
-        self._stream.write(taking + _HOME + "\r\n".join(f"{line}{_ERASE_LINE}" for line in lines) + _ERASE_BELOW)
+        self._stream.write(
+            taking + _HOME + "\r\n".join(f"{output.safe(line)}{_ERASE_LINE}" for line in lines) + _ERASE_BELOW
+        )
         self._stream.flush()
 
     def give_back(self) -> None:
@@ -94,7 +96,7 @@ class Pipe:
         self._said: set[str] = set()
 
     def show(self, frame: Frame) -> None:
-        self._stream.writelines(f"{line}\n" for line in self._changes(frame))
+        self._stream.writelines(f"{output.safe(line)}\n" for line in self._changes(frame))
         self._stream.flush()
         output.note(text for text in self._new([*frame.notes, *filter(None, [frame.trouble])]))
 

@@ -97,9 +97,16 @@ def _print(standings: Sequence[Standing], picture: Picture, form: str) -> None:
         return
     data = [told.told(standing, picture.installed.namespace) for standing in standings]
     if form == "json":
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n")
+        sys.stdout.write(output.escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode()) + "\n")
     else:
-        yaml.safe_dump(msgspec.to_builtins(data), sys.stdout, sort_keys=False, allow_unicode=True, width=1000)
+        sys.stdout.write(as_yaml(msgspec.to_builtins(data)))
+
+
+def as_yaml(data: object) -> str:
+    """With letters of all languages as they are, unless there is one that is not printable, which YAML would keep."""
+    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=1000)
+    is_safe = text.replace("\n", "").isprintable()
+    return text if is_safe else str(yaml.safe_dump(data, sort_keys=False, width=1000))
 
 
 def print_table(standings: Sequence[Standing], look: table.Look) -> None:

@@ -14,6 +14,7 @@ from kube_node_ready.verify.report import CheckResult, printable
 
 RED, GREEN, YELLOW, DIM, BOLD = "\033[31m", "\033[32m", "\033[33m", "\033[2m", "\033[1m"
 PLAIN = "\033[0m"
+COLOURS = (RED, GREEN, YELLOW, DIM, BOLD, PLAIN)
 FAILED_MARK = "!"
 _COLOURS = {
     Phase.VERIFIED: GREEN,
@@ -103,8 +104,9 @@ def phase_colour(phase: Phase) -> str:
 
 
 def _ordered(checks: Iterable[CheckResult]) -> list[str]:
+    """Of checks that there are: a record is the kubelet's to write, and must not make up columns."""
     names = {check.name for check in checks}
-    return [*(name for name in CHECKS if name in names), *sorted(names - set(CHECKS))]
+    return [name for name in CHECKS if name in names]
 
 
 def _row(standing: Standing, checks: Sequence[str], now: datetime, *, wide: bool) -> list[Cell]:
@@ -132,11 +134,11 @@ def _check(check: CheckResult | None, *, is_past: bool) -> Cell:
 
 def _more(standing: Standing, now: datetime) -> Iterator[Cell]:
     node, worker = standing.node, standing.worker
-    yield Cell(",".join(standing.gates) or _UNKNOWN)
+    yield Cell(printable(",".join(standing.gates), words.LONGEST) or _UNKNOWN)
     yield Cell(printable(node.pool) or _UNKNOWN)
     yield Cell(printable(node.boot)[:8] or _UNKNOWN)
     yield Cell(_age(node.record.since, now))
-    yield Cell(worker.name if worker else _UNKNOWN)
+    yield Cell(printable(worker.name) if worker else _UNKNOWN)
 
 
 def _age(then: datetime | None, now: datetime) -> str:

@@ -9,6 +9,8 @@ from kube_node_ready.console import words
 from kube_node_ready.console.picture import Standing
 from kube_node_ready.verify.report import printable
 
+_LONGEST_NAME = 253
+
 
 class Check(Struct, frozen=True):
     name: Annotated[str, Meta(description="`dns`, `api`, …")]
@@ -62,7 +64,7 @@ def told(standing: Standing, namespace: str) -> Told:
     """`namespace` is that of worker pods."""
     node, record = standing.node, standing.node.record
     return Told(
-        name=node.name,
+        name=printable(node.name, _LONGEST_NAME),
         phase=standing.phase.value,
         reason=printable(standing.decision.reason, words.LONGEST),
         waits_for=standing.waits_for,
@@ -73,14 +75,14 @@ def told(standing: Standing, namespace: str) -> Told:
         failures=record.failures,
         outcome=record.outcome.value,
         error=printable(record.reason, words.LONGEST),
-        checks=tuple(Check(printable(check.name, 40), check.ok, check.ms) for check in record.checks),
+        checks=tuple(Check(check.name, check.ok, check.ms) for check in record.checks),
         next=_next(standing),
         worker=_worker(standing, namespace),
         since=record.since,
         at=record.at,
         created=standing.known.created,
-        gates=standing.gates,
-        pool=node.pool,
+        gates=tuple(printable(gate, words.LONGEST) for gate in standing.gates),
+        pool=printable(node.pool),
         boot=node.boot,
         removal_paused=node.removal_paused,
         deleting=node.deleting,
@@ -97,5 +99,5 @@ def _worker(standing: Standing, namespace: str) -> WorkerPod | None:
     if worker is None:
         return None
     return WorkerPod(
-        worker.name, namespace, worker.attempt, worker.state.value, printable(worker.reason, words.LONGEST)
+        printable(worker.name), namespace, worker.attempt, worker.state.value, printable(worker.reason, words.LONGEST)
     )

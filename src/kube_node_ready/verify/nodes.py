@@ -8,6 +8,7 @@ from kube_node_ready import objects
 from kube_node_ready.api_paths import is_dns_subdomain
 from kube_node_ready.verify import patches
 from kube_node_ready.verify.model import Node, Policy
+from kube_node_ready.verify.report import printable
 
 PAUSE_ANNOTATION = "node-ready/pause-removal"
 """On a Node: this node is not to be removed. On the ledger: no node is."""
@@ -40,7 +41,7 @@ def read_node(wire: objects.Node, policy: Policy) -> Node:
         claim_name=claim.name if claim else "",
         claimed=claim is not None,
         provider_id=wire.spec.provider_id,
-        boot=wire.status.node_info.boot_id,
+        boot=printable(wire.status.node_info.boot_id, patches.LONGEST_BOOT),
         cordoned=wire.spec.unschedulable,
         removal_paused=is_paused(annotations),
         has_labels=metadata.labels is not UNSET,

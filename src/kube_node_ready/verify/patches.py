@@ -4,17 +4,29 @@ The taint list belongs to many. It is never rewritten: the patch names the posit
 still there, and removes them, the last first so that the positions before it stay true.
 """
 
+import math
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kube_node_ready.objects import Taint
 from kube_node_ready.verify.decide import is_contested, told
 from kube_node_ready.verify.model import Cause, Node, Outcome, Policy, Record
+from kube_node_ready.verify.report import MOST_MS, MOST_RESULTS, cleaned, printable
 
 ANNOTATION = "node-ready/verification"
 CONDITION = "NodeVerified"
+LONGEST_BOOT = 100
+MOST_ATTEMPTS = 10**7
 JsonPatch = list[dict[str, Any]]
+
+_MOST_CHARACTERS = 2**18
+"""Of all annotations together the API server accepts 256 KiB."""
+_LONGEST_REASON = 4000
+_MOST_SECONDS = 10 * 366 * 86_400.0
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
 
 _STATUS = {Outcome.PASSED: "True", Outcome.FAILED: "False", Outcome.PENDING: "Unknown"}
 _REASON = {Outcome.PASSED: "Verified", Outcome.FAILED: "VerificationFailed", Outcome.PENDING: "Verifying"}
@@ -89,28 +101,54 @@ def cordon(node: Node) -> JsonPatch:
 
 
 def encode(record: Record) -> str:
-    return msgspec.json.encode(record).decode()
+    """As JSON that `decode` accepts."""
+    return msgspec.json.encode(replace(record, seconds=_possible_seconds(record.seconds))).decode()
 
 
 def decode(annotation: str | None) -> Record:
-    """The record; an empty one if there is none, or if someone has put something else in its place."""
-    if annotation is None:
+    """The record; an empty one if there is none, or if it cannot be one that we wrote.
+
+    The node's kubelet can write this annotation. All numbers and times that pass are safe to calculate with, and all
+    texts to print.
+    """
+    if annotation is None or len(annotation) > _MOST_CHARACTERS:
         return Record()
     try:
         record = msgspec.json.decode(annotation, type=Record)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):  # the last of a lone surrogate
         return Record()
-    return record if _is_possible(record) else Record()
+    return _cleaned(record) if _is_possible(record) else Record()
 
 
 def _is_possible(record: Record) -> bool:
-    times = [time for time in (record.at, record.since) if time]
+    # An attempt that follows must be readable too, or its verdict would be lost. After a proof there need be none.
+    room = 0 if record.outcome is Outcome.PASSED else 1
     return (
-        0 <= record.failures <= record.attempt < 10**7
+        0 <= record.failures <= record.attempt <= MOST_ATTEMPTS - room
         and 0 <= record.blamed <= record.failures
-        and record.contested >= 0
-        and all(time.tzinfo for time in times)
+        and 0 <= record.contested <= record.attempt
+        and 0 <= record.seconds <= _MOST_SECONDS
+        and all(time is None or _is_possible_time(time) for time in (record.at, record.since))
+        and len(record.checks) <= MOST_RESULTS
+        and all(0 <= check.ms <= MOST_MS for check in record.checks)
     )
+
+
+def _is_possible_time(time: datetime) -> bool:
+    """Far from the ends of the calendar, and in UTC, as we write it."""
+    return _FIRST_YEAR <= time.year <= _LAST_YEAR and time.utcoffset() == timedelta()
+
+
+def _possible_seconds(seconds: float) -> float:
+    """Clocks can be wrong by decades."""
+    return min(max(seconds, 0), _MOST_SECONDS) if math.isfinite(seconds) else 0
+
+
+def _cleaned(record: Record) -> Record:
+    reason, boot = printable(record.reason, _LONGEST_REASON), printable(record.boot, LONGEST_BOOT)
+    if record.reason and not reason:  # without a reason, a failure since the proof would pass for none
+        return Record()
+    return replace(record, reason=reason, boot=boot, checks=tuple(map(cleaned, record.checks)))
 
 
 def _condition_reason(record: Record, policy: Policy) -> str:

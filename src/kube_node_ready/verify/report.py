@@ -12,8 +12,8 @@ from msgspec import Struct
 
 _LONGEST_TEXT = 200
 _LONGEST_MESSAGE = 8192
-_MOST_RESULTS = 64
-_DAY_MS = 86_400_000
+MOST_RESULTS = 64
+MOST_MS = 86_400_000
 
 
 class CheckResult(Struct, frozen=True, omit_defaults=True):
@@ -73,19 +73,27 @@ def read(message: str) -> Report | None:
         wire = msgspec.json.decode(message.encode(errors="replace"), type=_WireReport)
     except (msgspec.DecodeError, RecursionError):
         return None
-    return Report(tuple(_result(result) for result in wire.checks[:_MOST_RESULTS]), printable(wire.error))
+    return Report(tuple(_result(result) for result in wire.checks[:MOST_RESULTS]), printable(wire.error))
 
 
 def printable(text: str, longest: int = _LONGEST_TEXT) -> str:
     """One line, without anything that could command a terminal, and not too long."""
+    if len(text) <= longest and text.isprintable() and "  " not in text and text.strip() == text:
+        return text  # as nearly all are, and thousands are read at a time
     plain = "".join(" " if unicodedata.category(letter)[0] in "CZ" else letter for letter in text[: 4 * longest])
     words = " ".join(plain.split())
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
 
 
+def cleaned(check: CheckResult) -> CheckResult:
+    """Its texts fit to be printed."""
+    name, target, error = printable(check.name, 40), printable(check.target, 100), printable(check.error)
+    return CheckResult(name, check.ok, check.ms, target, error)
+
+
 def _result(wire: _WireResult) -> CheckResult:
-    ms = int(min(max(wire.ms, 0), _DAY_MS)) if math.isfinite(wire.ms) else 0
-    return CheckResult(printable(wire.name, 40), wire.ok, ms, printable(wire.target, 100), printable(wire.error))
+    ms = int(min(max(wire.ms, 0), MOST_MS)) if math.isfinite(wire.ms) else 0
+    return cleaned(CheckResult(wire.name, wire.ok, ms, wire.target, wire.error))
 
 
 def _sentence(check: CheckResult) -> str:
