@@ -18,7 +18,7 @@ Workers need an image that the nodes can pull, and a ServiceAccount with its rig
 
   export KUBE_NODE_READY_WORKER_IMAGE_REPOSITORY=registry.example/team/kube-node-ready
   export KUBE_NODE_READY_WORKER_IMAGE_TAG=0.1.0
-  helm template kube-node-ready deploy/helm/kube-node-ready --namespace=kube-system \
+  helm template kube-node-ready deploy/helm/kube-node-ready --namespace=kube-system --set=admissionPolicy.enabled=true \
     --show-only=templates/worker/serviceaccount.yaml --show-only=templates/worker/rbac.yaml | kubectl apply -f -
 
 Beside a controller that is deployed there it stands by: both compete for the same Lease.

@@ -19,6 +19,7 @@ _EVERYWHERE: Values = {
     "networkPolicy": {
         "enabled": True,
         "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+        "healthFrom": [{"ipBlock": {"cidr": "192.168.0.0/16"}}],
         "apiServer": {"cidrs": ["10.0.0.1/32"]},
         "extraEgress": [{"ports": [{"port": 53, "protocol": "UDP"}]}],
     },

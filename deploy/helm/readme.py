@@ -79,8 +79,9 @@ the ledger of removals.
   ValidatingAdmissionPolicy that holds each pod to its own Node.
 - If wanted: ServiceMonitor or PodMonitor, PrometheusRule, a dashboard, NetworkPolicies; in either mode.
 
-The policies need Kubernetes 1.30 or later. `helm template` cannot ask the cluster whether it supports them: if you
-render the chart that way, for example for GitOps, set `admissionPolicy.enabled=true`.
+The policies need Kubernetes 1.30 or later. Helm asks the cluster whether it supports them. `helm template` and
+`--dry-run=client` ask no cluster, so there the chart fails unless you choose: set `admissionPolicy.enabled=true`, for
+example for GitOps, or `false` for an older cluster.
 
 [docs/security.md][security] has every right of every ServiceAccount, and why it is needed. Use one
 release per namespace. If two releases share a workers' namespace, set `admissionPolicy.additionalWorkerCreators`.

@@ -53,6 +53,22 @@ _QUEUE_SECONDS = (0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60)
 _CALL_SECONDS = (0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30)
 _ANY_OTHER = "other"
 _CAUSES = tuple(cause.value or _ANY_OTHER for cause in Cause)
+_REFUSALS = (
+    "BadRequest",
+    "Changed",
+    "Expired",
+    "Forbidden",
+    "InternalError",
+    "Invalid",
+    "MethodNotAllowed",
+    "NotAcceptable",
+    "NotFound",
+    "RequestEntityTooLarge",
+    "Unauthorized",
+    "UnsupportedMediaType",
+    _ANY_OTHER,
+)
+"""Reasons of the API server, and one of our own. A webhook can answer with any text."""
 EVENTS = (
     "Verifying",
     "Verified",
@@ -249,9 +265,10 @@ class Metrics:
         self.workers_succeeded = self._counter("controller_worker_pods_succeeded", "Worker pods that passed")
         self.workers_failed = self._counter("controller_worker_pods_failed", "Worker pods that failed", reason=_CAUSES)
         self.workers_deleted = self._counter("controller_worker_pods_deleted", "Worker pods deleted")
-        self.creation_errors = self._counter(
-            "controller_worker_pod_creation_errors", "Worker pods that could not be made", error_type=()
+        refused = self._counter(
+            "controller_worker_pod_creation_errors", "Worker pods that could not be made", error_type=_REFUSALS
         )
+        self.creation_errors = ClosedCounter(refused, _REFUSALS)
         self.worker_seconds = self._histogram(
             "controller_worker_pod_duration_seconds",
             "From creation to verdict",
@@ -302,6 +319,17 @@ def _start_at_zero(metric: Counter | Histogram, labels: dict[str, Iterable[str]]
     for values in series:
         if values:
             metric.labels(*values)
+
+
+class ClosedCounter:
+    """A counter by one label, whose value another party chooses: what is not known beforehand counts as `other`."""
+
+    def __init__(self, counter: Counter, known: Iterable[str]) -> None:
+        self._counter = counter
+        self._known = frozenset(known)
+
+    def labels(self, value: str) -> Counter:
+        return self._counter.labels(value if value in self._known else _ANY_OTHER)
 
 
 class _PresentCollector(Collector):

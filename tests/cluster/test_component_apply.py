@@ -498,7 +498,7 @@ def test_an_address_that_should_begin_with_https_is_said_to(tool: Tool, prefix: 
 
     assert failed.code == 3
     assert len(failed.err.splitlines()) == 1
-    assert "speaks https; write https:// instead of http:// in the kubeconfig" in failed.err
+    assert "expected an https:// URL, because http:// would send the user's credentials unencrypted" in failed.err
 
 
 def test_an_unknown_context_is_named_with_those_that_are_there(tool: Tool, prefix: str) -> None:

@@ -118,7 +118,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 def unreachable(folder: Path) -> Path:
     file = folder / "unreachable.kubeconfig"
     user = {"name": "x", "user": {"token": "t"}}
-    cluster = {"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}
+    cluster = {"name": "x", "cluster": {"server": "https://127.0.0.1:1"}}
     context = {"name": "x", "context": {"cluster": "x", "user": "x"}}
     whole = {"current-context": "x", "clusters": [cluster], "users": [user], "contexts": [context]}
     file.write_text(yaml.safe_dump(whole))

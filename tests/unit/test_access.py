@@ -56,6 +56,14 @@ def test_a_kubeconfig_says_where_and_in_which_namespace(tmp_path: Path) -> None:
         (a_config({"token": "secret\n"}), "token: a value that is not shown is invalid"),
         (a_config({"token": "secrét"}), "token: a value that is not shown is invalid"),
         (a_config(server="https://me:secret@10.0.0.1:6443"), r"server: .*@10\.0\.0\.1:6443' is invalid"),
+        (a_config({"token": "secret"}, server="http://10.0.0.1"), "would send the user's credentials unencrypted"),
+        (
+            a_config({"exec": {"apiVersion": "x", "command": "secret"}}, server="HTTP://10.0.0.1"),
+            "credentials unencrypted",
+        ),
+        (a_config({"username": "me", "password": "secret"}, server="http://10.0.0.1"), "credentials unencrypted"),
+        (a_config({"tokenFile": "/dev/null"}, server="http://10.0.0.1"), "credentials unencrypted"),
+        (a_config({"client-key-data": "c2VjcmV0"}, server="http://10.0.0.1"), "credentials unencrypted"),
         (a_config(server="https://10.0.0.1 :6443"), "server: .* is invalid"),
         (a_config(server="https://10.0.0.1:6443/a b"), "server: .* is invalid"),
         (a_config(server="https://10.0.0.1\n:6443"), "server: .* is invalid"),
@@ -73,6 +81,10 @@ def test_a_broken_kubeconfig_is_refused_in_one_sentence_that_names_it(
     assert str(refused.value).startswith(f"{file}: ")
     assert "\n" not in str(refused.value)
     assert "secr" not in str(refused.value)
+
+
+def test_a_proxy_without_credentials_can_be_plain(tmp_path: Path) -> None:
+    assert access(written(tmp_path, a_config(server="http://127.0.0.1:8001"))).server == "http://127.0.0.1:8001"
 
 
 def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from kube_node_ready.verify import patches
 from kube_node_ready.verify.model import Node
 from kube_node_ready.verify.workerpod import SELECTOR, worker_pod
 from tests import chart, configs
-from tests.chart import CHART, EXAMPLES, POLICIES, ROOT, Object, Rendered, refusal, render
+from tests.chart import A_CLUSTER, CHART, EXAMPLES, POLICIES, ROOT, Object, Rendered, refusal, render
 from tests.chart_sets import SETS
 
 CONTROLLER, WORKER, DAEMONSET = "kube-node-ready-controller", "kube-node-ready-worker", "kube-node-ready"
@@ -1171,7 +1171,7 @@ def test_the_daemonset_is_probed_on_the_port_of_its_metrics() -> None:
     ("wish", "apis", "is_there"),
     [
         ("auto", [POLICIES], True),
-        ("auto", [], False),
+        ("auto", [A_CLUSTER], False),
         (True, [], True),
         (True, [POLICIES], True),
         (False, [POLICIES], False),
@@ -1183,6 +1183,14 @@ def test_the_admission_policy_is_there_where_the_cluster_knows_it(
     made = render({**mode, "admissionPolicy": {"enabled": wish}}, apis=apis)
     kinds = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
     assert made.kinds & kinds == (kinds if is_there else set())
+
+
+@pytest.mark.parametrize("mode", [{}, ONCE], ids=["controller", "daemonset"])
+def test_without_a_cluster_to_ask_the_policies_must_be_chosen(mode: Mapping[str, Any]) -> None:
+    """A GitOps tool that runs `helm template` must not leave them out silently."""
+    said = chart.refusal(mode, apis=[])
+    assert 'admissionPolicy.enabled: "auto" is invalid without a cluster that Helm can ask; expected true' in said
+    assert not render({**mode, "admissionPolicy": {"enabled": False}}, apis=[]).of("ValidatingAdmissionPolicy")
 
 
 def test_a_pod_of_the_daemonset_may_write_to_its_own_node_only() -> None:
@@ -1311,6 +1319,31 @@ def test_the_controller_talks_to_the_api_server_and_prometheus_to_it() -> None:
     metrics, probes = spec["ingress"]
     assert (metrics["from"], metrics["ports"][0]["port"]) == (prometheus, 8080)
     assert probes["ports"][0]["port"] == 8081
+
+
+NODES = [{"ipBlock": {"cidr": "192.168.0.0/16"}}]
+
+
+def test_the_health_port_can_be_kept_to_the_nodes() -> None:
+    made = render({"networkPolicy": {"enabled": True, "healthFrom": NODES}})
+    metrics, probes = made.one("NetworkPolicy", CONTROLLER)["spec"]["ingress"]
+    assert (probes["from"], probes["ports"][0]["port"]) == (NODES, 8081)
+    assert "from" not in metrics
+
+
+def test_the_port_of_the_daemonset_can_be_kept_to_the_nodes_prometheus_and_its_own_pods() -> None:
+    prometheus = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    policy = {"enabled": True, "healthFrom": NODES, "metricsFrom": prometheus}
+
+    def ingress(values: Mapping[str, Any]) -> Any:  # noqa: ANN401  YAML
+        (rule,) = render({**ONCE, **values}).one("NetworkPolicy")["spec"]["ingress"]
+        return rule.get("from")
+
+    own = {"podSelector": render(ONCE).workload["spec"]["selector"]}
+    matrix = on("config.enableConnectivityMatrix")
+    assert ingress({"networkPolicy": {**policy, "healthFrom": []}}) is None
+    assert ingress({"networkPolicy": policy}) == [*NODES, *prometheus]
+    assert ingress({"networkPolicy": policy, **matrix}) == [*NODES, *prometheus, own]
 
 
 def test_nobody_talks_to_a_worker_and_it_talks_to_everyone() -> None:

@@ -3,8 +3,10 @@
 import http.server
 import json
 import os
+import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import yaml
 from kubernetes_daemonset.backends import login
 from kubernetes_daemonset.backends.cluster import Cluster, ClusterError, Unreachable, connect
 from kubernetes_daemonset.changes import Ref
+from lab import pki
 
 Json = dict[str, Any]
 
@@ -25,10 +28,11 @@ class Server(http.server.ThreadingHTTPServer):
     """Says back what it was shown; refuses the tokens it is told to refuse."""
 
     refused: frozenset[str] = frozenset()
+    scheme = "https"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+        return f"{self.scheme}://127.0.0.1:{self.server_port}"
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -46,14 +50,38 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Not into a test's output."""
 
 
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    authority = pki.Authority(tmp_path_factory.mktemp("pki"))
+    pair = authority.sign("server", "server", hosts=["127.0.0.1"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    return context
+
+
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server(tls: ssl.SSLContext) -> Iterator[Server]:
     with Server(("127.0.0.1", 0), _Handler) as found:
-        thread = threading.Thread(target=found.serve_forever, args=(0.01,))
-        thread.start()
-        yield found
-        found.shutdown()
-        thread.join()
+        found.socket = tls.wrap_socket(found.socket, server_side=True)
+        with _serving(found):
+            yield found
+
+
+@pytest.fixture
+def plain_server() -> Iterator[Server]:
+    with Server(("127.0.0.1", 0), _Handler) as found:
+        found.scheme = "http"
+        with _serving(found):
+            yield found
+
+
+@contextmanager
+def _serving(found: Server) -> Iterator[None]:
+    thread = threading.Thread(target=found.serve_forever, args=(0.01,))
+    thread.start()
+    yield
+    found.shutdown()
+    thread.join()
 
 
 @pytest.fixture(autouse=True)
@@ -63,12 +91,12 @@ def nothing_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.delenv("KUBECONFIG", raising=False)
 
 
-def a_config(server: str = "http://127.0.0.1:9", user: Json | None = None, name: str = "here") -> Json:
+def a_config(server: str = "https://127.0.0.1:9", user: Json | None = None, name: str = "here") -> Json:
     return {
         "current-context": name,
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "clusters": [{"name": name, "cluster": {"server": server}}],
-        "users": [{"name": name, "user": user or {"token": name}}],
+        "clusters": [{"name": name, "cluster": {"server": server, "insecure-skip-tls-verify": True}}],
+        "users": [{"name": name, "user": {"token": name} if user is None else user}],
     }
 
 
@@ -218,6 +246,29 @@ def test_what_a_login_program_says_to_its_user_is_seen(
     script = """echo open https://example.com/device >&2; echo '{"status": {"token": "t"}}'"""
     assert shown(written(tmp_path / "config", a_config(server.url, a_program(script)))) == "Bearer t"
     assert capfd.readouterr().err == "open https://example.com/device\n"
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"token": "secret"},
+        {"tokenFile": "/dev/null"},
+        {"username": "me", "password": "secret"},
+        {"client-certificate-data": "c2VjcmV0", "client-key-data": "c2VjcmV0"},
+        a_program("""echo '{"status": {"token": "secret"}}'"""),
+    ],
+    ids=lambda user: next(iter(user)),
+)
+def test_credentials_are_never_sent_unencrypted(plain_server: Server, tmp_path: Path, user: Json) -> None:
+    file = written(tmp_path / "config", a_config(plain_server.url, user))
+    expected = "is invalid; expected an https:// URL, because http:// would send the user's credentials unencrypted"
+    with pytest.raises(ClusterError) as refused:
+        shown(file)
+    assert str(refused.value) == f"{file}: server: '{plain_server.url}' {expected}"
+
+
+def test_a_proxy_without_credentials_can_be_plain(plain_server: Server, tmp_path: Path) -> None:
+    assert shown(written(tmp_path / "config", a_config(plain_server.url, {}))) == ""
 
 
 def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import asyncio
 import json
 from datetime import datetime, timedelta
 from io import StringIO
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 
 from kube_node_ready import ledger
+from kube_node_ready.checks import files, sources
 from kube_node_ready.checks.model import CHECKS
 from kube_node_ready.console import (
     again,
@@ -471,13 +473,51 @@ class TestWhatIsInstalled:
         [
             ([], 'no configuration of kube-node-ready was found in the namespace "there"'),
             (["reconciliation: {maxRetrys: 9}"], "did you mean maxRetries?"),
-            (["", ""], "there is also x in there"),
         ],
     )
     def test_what_is_amiss_is_noted(self, maps: list[str], note: str) -> None:
         found, noted = installed.read([self.a_map(config_yaml=text) for text in maps], "there")
         assert note in noted
         assert (found.namespace, found.policy.max_failures) == ("there", 5)
+
+    def named(self, name: str, managed_by: str = "", **data: str) -> ConfigMap:
+        labels = {"helm.sh/chart": "kube-node-ready-0.1.0", "app.kubernetes.io/managed-by": managed_by}
+        return ConfigMap(Metadata(name, labels=labels), data=data)
+
+    @pytest.mark.parametrize("managed_by", ["", "Helm"])
+    def test_of_several_none_is_guessed(self, managed_by: str) -> None:
+        maps = [self.named(name, managed_by, MODE="once") for name in ("real", "a")]
+        with pytest.raises(Mistake, match=r'found 2 .* in the namespace "there", expected one: ConfigMaps a, real\.'):
+            installed.read(maps, "there")
+
+    def test_the_one_that_helm_installed_is_used(self) -> None:
+        forged = self.named("a", MODE="once", VERIFIED_LABEL="node-role.kubernetes.io/worker")
+        real = self.named("real", "Helm", MODE="once", VERIFIED_LABEL="example.com/verified")
+        found, note = installed.read([forged, real], "there")
+        assert found.policy.label == "example.com/verified"
+        assert note == "ConfigMap real is used; not installed by Helm, ignored: a"
+
+    @pytest.mark.parametrize("variable", ["WORKER_CONFIG_PATH", "KUBECONFIG"])
+    def test_a_local_file_that_the_cluster_names_is_not_opened(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+    ) -> None:
+        file = tmp_path / "secrets.yaml"
+        file.write_text("aws_secret_key: x")
+        opened: list[str] = []
+        monkeypatch.setattr(files, "read", opened.append)
+        monkeypatch.setattr(sources, "FILE", str(file))
+        data = {"MODE": "once", "TAINT_KEY": "example.com/gate", variable: str(file)}
+        found, note = installed.read([self.named("real", **data)], "there")
+        assert (found.policy.gates[0].key, note, opened) == ("example.com/gate", "", [])
+
+    def test_every_variable_of_the_chart_is_read(self) -> None:
+        values = {
+            "deploymentMode": "daemonset",
+            "daemonset": {"mode": "continuous"},
+            "worker": {"config": {"payload": False}},
+        }
+        (found,) = chart.render(values).of("ConfigMap")
+        assert found["data"].keys() <= installed._VARIABLES
 
 
 class TestRights:

@@ -213,3 +213,15 @@ def test_the_backlog_can_be_asked_for_by_the_servers_thread() -> None:
         return await asyncio.to_thread(lambda: queue.depth)
 
     assert asyncio.run(main()) == 1
+
+
+def test_a_reason_that_a_webhook_makes_up_makes_no_series() -> None:
+    metrics = Metrics(POLICY)
+    before = page(metrics).keys()
+    for number in range(100):
+        metrics.creation_errors.labels(f"reason {number}").inc()
+    metrics.creation_errors.labels("Forbidden").inc()
+    counted = {name: value for name, value in page(metrics).items() if "creation_errors" in name and value}
+    series = "kube_node_ready_controller_worker_pod_creation_errors_total"
+    assert counted == {f'{series}{{error_type="other"}}': 100, f'{series}{{error_type="Forbidden"}}': 1}
+    assert page(metrics).keys() == before

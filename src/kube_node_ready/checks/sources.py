@@ -32,6 +32,10 @@ def written(environ: Mapping[str, str]) -> Iterator[Source]:
     path = environ.get(FILE_VARIABLE, "")
     if path or os.access(FILE, os.F_OK):
         yield path or FILE, from_file(path or FILE)
+    yield from in_variable(environ)
+
+
+def in_variable(environ: Mapping[str, str]) -> Iterator[Source]:
     if text := environ.get(JSON_VARIABLE, ""):
         try:
             yield JSON_VARIABLE, _mapping(json.loads(text), JSON_VARIABLE)

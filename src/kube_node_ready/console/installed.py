@@ -9,8 +9,11 @@ from msgspec.structs import replace
 from kube_node_ready import config, settings
 from kube_node_ready.api_paths import object_path
 from kube_node_ready.checks.settings import SettingsError
+from kube_node_ready.checks.sources import JSON_VARIABLE
 from kube_node_ready.config import Config, ConfigError
+from kube_node_ready.console.mistakes import Mistake
 from kube_node_ready.daemonset import settings as daemonset
+from kube_node_ready.daemonset.table import SETTINGS
 from kube_node_ready.objects import ConfigMap
 from kube_node_ready.verify.model import Policy
 from kube_node_ready.watched import Scope
@@ -20,6 +23,9 @@ _NAME = "kube-node-ready"
 _FILE = "config.yaml"
 _MODE = "MODE"
 _ANY_NODE = "any"
+_PER_POD = frozenset({"NODE_NAME", "POD_NAMESPACE", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"})
+_VARIABLES = frozenset(setting.variable for setting in SETTINGS) - _PER_POD | {JSON_VARIABLE}
+"""What the chart writes into the ConfigMap of DaemonSet mode. All else is ignored: this is the cluster's to write."""
 
 
 class Mode(StrEnum):
@@ -49,20 +55,38 @@ class Installed(Struct, frozen=True):
 
 
 def read(maps: Sequence[ConfigMap], namespace: str) -> tuple[Installed, str]:
-    """And a note, if something about it should be known."""
-    usable = sorted((one for one in maps if _is_ours(one)), key=lambda one: one.metadata.name)
-    if not usable:
+    """And a note, if something about it should be known.
+
+    Raises Mistake if there are several. `verify` takes the label off that the configuration names, so none is guessed.
+    """
+    usable = [one for one in maps if _is_ours(one)]
+    found = [one for one in usable if _is_helms(one)] or usable
+    if not found:
         where = f'no configuration of kube-node-ready was found in the namespace "{namespace}"'
         return defaults(namespace), f"{where}, so its defaults are assumed; -n says where it is installed"
-    chosen = usable[0]
+    if len(found) > 1:
+        names = ", ".join(sorted(one.metadata.name for one in found))
+        raise Mistake(
+            f'found {len(found)} configurations of kube-node-ready in the namespace "{namespace}", expected one: '
+            f"ConfigMaps {names}. Delete those that no installed release owns, or install releases in namespaces of "
+            "their own"
+        )
+    (chosen,) = found
     try:
         installed = _of(chosen, namespace)
     except (ConfigError, SettingsError) as why:
         doubt = f"the configuration in ConfigMap {chosen.metadata.name} cannot be read, so the defaults are assumed"
         return defaults(namespace), f"{doubt}: {_first(why.mistakes)}"
-    if others := [one.metadata.name for one in usable[1:]]:
-        return installed, f"{chosen.metadata.name} is told of, and there is also {', '.join(others)} in {namespace}"
+    if others := sorted(one.metadata.name for one in usable if one is not chosen):
+        return (
+            installed,
+            f"ConfigMap {chosen.metadata.name} is used; not installed by Helm, ignored: {', '.join(others)}",
+        )
     return installed, ""
+
+
+def _is_helms(found: ConfigMap) -> bool:
+    return (found.metadata.labels or {}).get("app.kubernetes.io/managed-by") == "Helm"
 
 
 def _is_ours(found: ConfigMap) -> bool:
@@ -77,7 +101,8 @@ def _of(found: ConfigMap, namespace: str) -> Installed:
     if _FILE in data:
         name = f"{found.metadata.name}/{_FILE}"
         return _controller(config.parse(data[_FILE], name, {"POD_NAMESPACE": namespace}))
-    rules = daemonset.rules(daemonset.load({"node-name": _ANY_NODE}, data))
+    variables = {name: data[name] for name in data.keys() & _VARIABLES}
+    rules = daemonset.rules(daemonset.load({"node-name": _ANY_NODE}, variables, files=False))
     return Installed(rules.policy, namespace, Mode.DAEMONSET, dry_run=data.get("DRY_RUN") == "true")
 
 

@@ -62,8 +62,11 @@ class Settings(Struct, frozen=True):
 _OF_CHECKS = frozenset(reading.Settings._fields)
 
 
-def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
-    """The settings of this process, or one SettingsError with every mistake."""
+def load(flags: Mapping[str, str], environ: Mapping[str, str], *, files: bool = True) -> Settings:
+    """The settings of this process, or one SettingsError with every mistake.
+
+    Without `files`, none is opened: for variables that come from elsewhere, as from a cluster.
+    """
     mistakes: list[str] = []
     given: dict[str, Any] = {}  # each reader gives what its field holds
     for setting in SETTINGS:
@@ -73,7 +76,9 @@ def load(flags: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
             except ValueError as right:
                 mistakes.append(f"{where} is {shown(text)}, and must be {right}")
     given.pop("", None)
-    checks = _written(environ, mistakes)._replace(**{name: given[name] for name in given.keys() & _OF_CHECKS})
+    checks = _written(environ, mistakes, files=files)._replace(
+        **{name: given[name] for name in given.keys() & _OF_CHECKS}
+    )
     others = {name: given[name] for name in given.keys() - _OF_CHECKS}
     settings = _settled(Settings(checks, notes=tuple(_near_misses(environ)), **others))
     if mistakes := mistakes or list(_combinations(settings)):
@@ -89,10 +94,11 @@ def _said(setting: Setting, flags: Mapping[str, str], environ: Mapping[str, str]
         yield setting.variable, text
 
 
-def _written(environ: Mapping[str, str], mistakes: list[str]) -> reading.Settings:
+def _written(environ: Mapping[str, str], mistakes: list[str], *, files: bool) -> reading.Settings:
     defaults: sources.Source = ("defaults", {"checkTimeoutSeconds": _CHECK_SECONDS})
     try:
-        return reading.gather([defaults, *sources.written(environ)])
+        written = sources.written(environ) if files else sources.in_variable(environ)
+        return reading.gather([defaults, *written])
     except SettingsError as why:
         mistakes.extend(why.mistakes)
         return reading.Settings()

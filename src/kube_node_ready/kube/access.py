@@ -28,6 +28,7 @@ _OLD_EXEC = "client.authentication.k8s.io/v1beta1"
 _NEW_EXEC = "client.authentication.k8s.io/v1"
 _REREAD_SECONDS = 60.0
 _UNAUTHORIZED = 401
+_CREDENTIALS = User.__struct_fields__  # a user has nothing else
 _TOKEN_EXPECTED = "visible ASCII characters on one line"  # noqa: S105  not a token
 
 
@@ -65,6 +66,7 @@ def _access(config: KubeConfig, context: str | None) -> Access:
     assert chosen is not None, "without a default, lightkube raises"
     _check_server(chosen.cluster.server)
     user = _user(chosen)
+    _check_encryption(chosen.cluster.server, user)
     _check_token(user.token)
     _check_files(chosen, user)
     tls = verify_cluster(chosen.cluster, user, chosen.abs_file, trust_env=False)
@@ -93,6 +95,13 @@ def _is_server(server: str) -> bool:
     except ValueError:
         return False
     return url.scheme in ("https", "http") and bool(url.hostname) and has_port and is_host(url.netloc)
+
+
+def _check_encryption(server: str, user: User) -> None:
+    """Without credentials, as with `kubectl proxy`, plain HTTP does no harm. client-go drops them silently."""
+    if urlsplit(server).scheme == "http" and any(getattr(user, field) for field in _CREDENTIALS):
+        expected = "an https:// URL, because http:// would send the user's credentials unencrypted"
+        raise ConfigError(f"server: {server!a} is invalid; expected {expected}")
 
 
 def _check_token(token: str | None) -> None:

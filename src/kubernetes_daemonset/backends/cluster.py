@@ -14,6 +14,7 @@ from urllib.parse import quote
 import httpx2
 from lightkube.config.client_adapter import Client, ConnectionParams, ExecAuth
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.config.models import User
 from lightkube.core.exceptions import ConfigError
 
 from kubernetes_daemonset.backends.kubeconfig import load
@@ -27,6 +28,7 @@ _TIMEOUT: Final = httpx2.Timeout(30)  # seconds: an API server answers these req
 _IN_TROUBLE: Final = {429, 500, 502, 503, 504}  # answers that a server may take back by itself
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _HTTPS_ALONE: Final = "HTTP request to an HTTPS server"  # how a server in Go says so
+_CREDENTIALS: Final = User.__struct_fields__  # a user has nothing else
 _PAGE: Final = 500  # objects a list request: what kubectl asks for
 
 # Every kind that the renderer makes: the path of its API, its plural, and whether it lives in a namespace.
@@ -183,10 +185,20 @@ def current_context(kubeconfig: Path | None) -> str | None:
 
 
 def _client(config: SingleConfig) -> httpx2.Client:
+    _check_encryption(config)
     client = Client(config, ConnectionParams(timeout=_TIMEOUT))
     if config.user and config.user.exec and isinstance(client.auth, ExecAuth):
         client.auth = Login(config.user.exec)
     return client
+
+
+def _check_encryption(config: SingleConfig) -> None:
+    """Without credentials, as with `kubectl proxy`, plain HTTP does no harm. client-go drops them silently."""
+    server = config.cluster.server
+    has_credentials = config.user is not None and any(getattr(config.user, field) for field in _CREDENTIALS)
+    if has_credentials and not server.lower().startswith("https://"):
+        expected = "an https:// URL, because http:// would send the user's credentials unencrypted"
+        raise ConfigError(f"server: {server!a} is invalid; expected {expected}")
 
 
 def _chosen(config: KubeConfig, context: str | None) -> SingleConfig:

@@ -1,8 +1,16 @@
-{{/* Something if there is to be a policy, nothing if not. */}}
+{{/*
+Something if there is to be a policy, nothing if not. A plain `helm template` asks no cluster: Helm then has a list of API
+versions of its own, without a single kind. To leave the policies out there would install the chart without them, and
+nobody would notice; so the rendering fails.
+*/}}
 {{- define "kube-node-ready.admission.wanted" -}}
 {{- $wanted := .Values.admissionPolicy.enabled -}}
 {{- if eq (toString $wanted) "auto" -}}
-{{- $wanted = .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
+{{- $policies := "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
+{{- $wanted = .Capabilities.APIVersions.Has $policies -}}
+{{- if not (or $wanted (.Capabilities.APIVersions.Has "v1/Pod")) -}}
+{{- fail (printf "admissionPolicy.enabled: \"auto\" is invalid without a cluster that Helm can ask; expected true (Kubernetes 1.30 and later) or false, or `--api-versions=%s`" $policies) -}}
+{{- end -}}
 {{- end -}}
 {{- if $wanted }}true{{ end -}}
 {{- end -}}
