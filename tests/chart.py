@@ -131,6 +131,19 @@ def notes(values: Mapping[str, Any] | None = None, *, name: str = "kube-node-rea
     return done.stdout.partition("\nNOTES:\n")[2]
 
 
+def policy(part: str, values: Mapping[str, Any] | None = None, **how: Any) -> Object:  # noqa: ANN401  as for render
+    """The spec of the admission policy with this in its name. There is a binding that puts it into effect."""
+    made = render(values, apis=[POLICIES], **how)
+    (found,) = (one for one in made.of("ValidatingAdmissionPolicy") if part in one["metadata"]["name"])
+    name = found["metadata"]["name"]
+    assert made.one("ValidatingAdmissionPolicyBinding", name)["spec"] == {
+        "policyName": name,
+        "validationActions": ["Deny"],
+    }
+    spec: Object = found["spec"]
+    return spec
+
+
 def run(*words: object) -> subprocess.CompletedProcess[str]:
     command = [str(helm()), *map(str, words)]
     # No cluster: whatever kubeconfig this machine has is not Helm's to look at.

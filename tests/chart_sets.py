@@ -53,11 +53,26 @@ _LINUX: Values = {
         ]
     }
 }
+_ODD = "quotes ' \" and \\, <é>"
+_CHECKS = [
+    {"name": "first", "image": "a:1", "command": ["/a", _ODD], "args": [_ODD], "env": [{"name": "A", "value": _ODD}]},
+    {"name": "second", "image": "b:1", "securityContext": {"privileged": True, "runAsUser": 0}},
+]
+_VOLUMES = [
+    {"name": "host", "hostPath": {"path": f"/{_ODD}"}},
+    {"name": "several", "projected": {"defaultMode": 256, "sources": [{"secret": {"name": "a", "optional": True}}]}},
+    {"name": "claim", "ephemeral": {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}}},
+    {"name": "csi", "csi": {"driver": "a.example", "volumeAttributes": {"a.example/b": "c"}, "readOnly": True}},
+]
 SETS: Mapping[str, Values] = {
     "defaults": {},
     "all of the controller": {
         **_EVERYWHERE,
-        "admissionPolicy": {"enabled": True, "additionalWorkerCreators": ["quotes ' \" and \\, <é>"]},
+        "admissionPolicy": {
+            "enabled": True,
+            "additionalWorkerCreators": [_ODD],
+            "additionalWorkerImages": ["mirror.example:5000/a:*", f"b.example/c@sha256:{'0' * 64}"],
+        },
         "controller": {
             **_PODS,
             "replicas": 3,
@@ -69,9 +84,16 @@ SETS: Mapping[str, Values] = {
                 "grafanaDashboard": _DASHBOARD,
             },
             "config": {
-                "worker": {"namespace": "workers", "configMapName": "mine", "podLabels": {"m": "n"}},
+                "worker": {
+                    "namespace": "workers",
+                    "configMapName": "mine",
+                    "podLabels": {"m": "n"},
+                    "initContainers": _CHECKS,
+                    "volumes": _VOLUMES,
+                },
                 "leaderElection": {"id": "mine", "namespace": "locks"},
-                "nodeManagement": {"deleteFailedNodes": True},
+                "nodeManagement": {"deleteFailedNodes": True, "nodeSelector": {"example.com/pool": "a"}},
+                "reconciliation": {"reverifyIntervalSeconds": 60},
             },
         },
     },

@@ -363,7 +363,7 @@ def test_the_status_can_be_written(guarded: Scene) -> None:
 
 def test_the_policy_has_no_type_check_warnings(guarded: Scene) -> None:
     client = guarded.release.plane.client
-    name = guarded.release.made.one("ValidatingAdmissionPolicy")["metadata"]["name"]
+    name = f"{GUARDED}-kube-node-ready-workers"
 
     def checked() -> ValidatingAdmissionPolicy | None:
         found = client.get(ValidatingAdmissionPolicy, name)

@@ -1208,8 +1208,8 @@ def test_a_pod_of_the_daemonset_may_write_to_its_own_node_only() -> None:
     own, *rest = (one["expression"] for one in spec["validations"])
     assert own == "variables.home != '' && request.name == variables.home"
     may = " ".join(rest)
-    for word in ("'a/gate'", "'a/label'", f"'{patches.ANNOTATION}'", f"'{patches.CONDITION}'"):
-        assert word in may
+    for word in ("a/gate", "a/label", patches.ANNOTATION, patches.CONDITION):
+        assert f'"{word}"' in may
     known = {one["name"] for one in spec["variables"]}
     assert set(re.findall(r"variables\.(\w+)", may)) <= known
 
@@ -1219,11 +1219,7 @@ WORKERS = "kube-node-ready-workers"
 
 def worker_policy(values: Mapping[str, Any] | None = None, **how: Any) -> Object:  # noqa: ANN401  as for render
     """The spec of the policy that protects worker pods."""
-    made = render(values, apis=[POLICIES], **how)
-    policy, binding = made.one("ValidatingAdmissionPolicy"), made.one("ValidatingAdmissionPolicyBinding")
-    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
-    spec: Object = policy["spec"]
-    return spec
+    return chart.policy("-workers", values, **how)
 
 
 def test_only_the_controller_creates_worker_pods() -> None:
@@ -1298,12 +1294,20 @@ def test_further_users_can_be_allowed_to_create_worker_pods() -> None:
 
 
 def test_the_policies_of_both_modes_and_of_several_releases_have_different_names() -> None:
-    def name(values: Mapping[str, Any], release: str) -> str:
-        return str(render(values, name=release, apis=[POLICIES]).one("ValidatingAdmissionPolicy")["metadata"]["name"])
+    def names(values: Mapping[str, Any], release: str) -> list[str]:
+        made = render(values, name=release, apis=[POLICIES])
+        return [one["metadata"]["name"] for one in made.of("ValidatingAdmissionPolicy")]
 
-    assert name({}, "kube-node-ready") == WORKERS
-    names = {name(values, release) for values in ({}, ONCE) for release in ("kube-node-ready", "other")}
-    assert len(names) == 4
+    assert sorted(names({}, "kube-node-ready")) == [
+        f"{CONTROLLER}-nodes",
+        f"{CONTROLLER}-pods",
+        f"{CONTROLLER}-state",
+        WORKERS,
+    ]
+    every = [
+        name for values in ({}, ONCE) for release in ("kube-node-ready", "other") for name in names(values, release)
+    ]
+    assert len(set(every)) == len(every) == 10
 
 
 # The network

@@ -98,7 +98,8 @@ worker:
       volumeMounts: [{name: worker-config, mountPath: /etc/check, readOnly: true, subPath: check}]
       resources: {limits: {memory: 32Mi}}
       securityContext: {privileged: false, readOnlyRootFilesystem: true, runAsNonRoot: true, runAsUser: 1000,
-                        runAsGroup: 1000, allowPrivilegeEscalation: false}
+                        runAsGroup: 1000, allowPrivilegeEscalation: false, capabilities: {drop: [ALL]},
+                        seccompProfile: {type: RuntimeDefault}}
       workingDir: /work
 reconciliation: {intervalSeconds: 10, maxRetries: 3, retryBackoff: linear}
 nodeManagement: {deleteFailedNodes: true, taints: [{key: a, effect: NoExecute}], verifiedLabel: {key: a/b, value: c}}
@@ -118,8 +119,18 @@ kubernetes: {kubeconfigPath: "", qps: 50, burst: 100}
     ]
     (check,) = loaded.worker.init_containers
     assert config.manifest(check)["env"] == [{"name": "A", "value": "1"}]
-    assert config.manifest(check)["securityContext"]["privileged"] is False
+    context = config.manifest(check)["securityContext"]
+    assert context["privileged"] is False
+    assert context["capabilities"] == {"drop": ["ALL"]}
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
     assert "imagePullPolicy" not in config.manifest(check)
+
+
+def test_a_security_context_has_no_more_in_the_pod_than_in_the_file() -> None:
+    (check,) = load(
+        "worker: {initContainers: [{name: a, image: b, securityContext: {privileged: false}}]}"
+    ).worker.init_containers
+    assert config.manifest(check)["securityContext"] == {"privileged": False}
 
 
 def test_what_the_documentation_says_is_what_the_code_says() -> None:

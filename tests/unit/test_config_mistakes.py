@@ -210,6 +210,18 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, expected
             "worker.initContainers[0].volumeMounts[0].name: is v, and must be the name of a volume in worker.volumes",
         ),
         (
+            "worker: {initContainers: [{name: a, image: a, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]}",
+            "worker.initContainers[0].securityContext.capabilities.add: unknown key",
+        ),
+        (
+            "worker: {initContainers: [{name: a, image: a, securityContext: {capabilities: {drop: [all]}}}]}",
+            "securityContext.capabilities.drop[0]: is all, and must be a capability in capital letters",
+        ),
+        (
+            "worker: {initContainers: [{name: a, image: a, securityContext: {seccompProfile: {type: Unconfined}}}]}",
+            "securityContext.seccompProfile.type: is Unconfined, and must be RuntimeDefault",
+        ),
+        (
             "worker: {resources: {requests: {memory: 1Gi}}}",
             "worker.resources.requests.memory: is 1Gi, and must not be more",
         ),

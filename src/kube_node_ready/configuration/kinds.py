@@ -89,6 +89,10 @@ Digest = Annotated[
 ImageReference = Annotated[
     str, Meta(pattern=r"^[^\s\0]{1,512}\Z", extra={"must": "an image such as registry.example/team/check:1.2.3"})
 ]
+Capability = Annotated[
+    str,
+    Meta(pattern=r"^[A-Z][A-Z0-9_]{0,62}\Z", extra={"must": "a capability in capital letters, such as ALL or NET_RAW"}),
+]
 Path = Annotated[str, Meta(pattern=r"^[^\0]{1,4096}\Z", extra={"must": "a path"})]
 AbsolutePath = Annotated[str, Meta(pattern=r"^/[^\0:]{0,4095}\Z", extra={"must": "an absolute path without ':'"})]
 RelativePath = Annotated[

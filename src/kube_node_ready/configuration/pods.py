@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from kube_node_ready.configuration.kinds import (
     DERIVED,
     AbsolutePath,
+    Capability,
     Count,
     Deadline,
     Digest,
@@ -88,6 +89,18 @@ class Mount(Part, frozen=True):
     sub_path: Annotated[RelativePath, about("A path inside the volume to mount instead of its root.")] = ""
 
 
+class Capabilities(Part, frozen=True):
+    """No `add`: a check that needs more than its user can do has to be privileged, and so be seen to be."""
+
+    drop: Annotated[tuple[Capability, ...], about("Capabilities to drop; `[ALL]` is what `restricted` demands.")] = ()
+
+
+class SeccompProfile(Part, frozen=True):
+    type: Annotated[
+        Literal["RuntimeDefault"] | None, about("Which system calls are allowed; the pod's own setting is the same.")
+    ] = None
+
+
 class SecurityContext(Part, frozen=True):
     privileged: Annotated[bool | None, about("All of the node's powers.")] = None
     read_only_root_filesystem: Annotated[bool | None, about("Whether the image's files can be written to.")] = None
@@ -95,6 +108,8 @@ class SecurityContext(Part, frozen=True):
     run_as_user: Annotated[UserId | None, about("The user to run as; the pod's own setting is 1000.")] = None
     run_as_group: Annotated[UserId | None, about("The group to run as; the pod's own setting is 1000.")] = None
     allow_privilege_escalation: Annotated[bool | None, about("Whether it may gain powers.")] = None
+    capabilities: Annotated[Capabilities, about("Its Linux capabilities.")] = Capabilities()
+    seccomp_profile: Annotated[SeccompProfile, about("Its seccomp profile.")] = SeccompProfile()
 
 
 class InitContainer(Part, frozen=True):
@@ -165,6 +180,8 @@ class Worker(Part, frozen=True):
                             "runAsUser": 1000,
                             "runAsGroup": 1000,
                             "allowPrivilegeEscalation": False,
+                            "capabilities": {"drop": ["ALL"]},
+                            "seccompProfile": {"type": "RuntimeDefault"},
                         },
                     }
                 ]

@@ -100,7 +100,7 @@ def _must(plain: inspect.Type) -> str:
             return "a duration such as 15s, 1m30s or 500ms"
         case inspect.LiteralType(values):
             *most, last = map(str, values)
-            return f"{', '.join(most)} or {last}"
+            return f"{', '.join(most)} or {last}" if most else last
         case inspect.VarTupleType():
             return "a list"
         case inspect.DictType() | inspect.StructType():

@@ -26,7 +26,7 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- end -}}
 {{- include "kube-node-ready.controller.config.short" (list . $config) -}}
 {{- $_ := set $worker "image" (include "kube-node-ready.image.parts" (list . $worker.image) | fromYaml) -}}
-{{- $_ := set $worker "namespace" ($worker.namespace | default .Release.Namespace) -}}
+{{- $_ := set $worker "namespace" ($worker.namespace | default .Values.worker.namespace | default .Release.Namespace) -}}
 {{- $_ := set $worker "serviceAccountName" (include "kube-node-ready.worker.account" .) -}}
 {{- $_ := set $worker "priorityClassName" ($worker.priorityClassName | default .Values.priorityClassName) -}}
 {{- if not $worker.imagePullSecrets -}}
