@@ -9,7 +9,7 @@ from lightkube.resources.core_v1 import Node as NodeObject
 from lightkube.resources.core_v1 import Pod
 
 import lab
-from lab import waiting
+from lab import fake, waiting
 from tests.installed import Release
 from tests.operator import QUICK, Operator, operating
 
@@ -20,21 +20,26 @@ PATIENCE = 180
 class Run:
     """A release of the chart with a controller at work, and nodes that only this one looks at."""
 
-    def __init__(self, plane: lab.Plane, prefix: str, folder: Path, config: Mapping[str, Any], *, policy: bool) -> None:
+    def __init__(self, plane: lab.Plane, prefix: str, folder: Path, config: Mapping[str, Any], **values: Any) -> None:  # noqa: ANN401  as in YAML
         management = {"nodeSelector": {"case": prefix}, **config.get("nodeManagement", {})}
         quick = {**QUICK, "intervalSeconds": 1, "maxRetries": 1, **config.get("reconciliation", {})}
         whole = {**config, "nodeManagement": management, "reconciliation": quick}
         self.plane = plane
-        self.release = Release(plane, prefix, {"controller": {"config": whole}, "admissionPolicy": {"enabled": policy}})
+        self.release = Release(plane, prefix, {"controller": {"config": whole}, **values})
         self._folder = folder
         self._prefix = prefix
-        self._nodes: list[str] = []
+        self._nodes: dict[str, fake.FakeNodes] = {}
 
     def join(self, group: str, verdict: lab.Verdict, **labels: str) -> str:
         prefix, labels = f"{self._prefix}-{group}", {"case": self._prefix, **labels}
-        (name,) = self.plane.fake_nodes(1, prefix=prefix, verdict=verdict, taints=[GATE], labels=labels).names
-        self._nodes.append(name)
+        nodes = self.plane.fake_nodes(1, prefix=prefix, verdict=verdict, taints=[GATE], labels=labels)
+        (name,) = nodes.names
+        self._nodes[name] = nodes
         return name
+
+    def decide(self, node: str, verdict: lab.Verdict) -> None:
+        """From now on, workers on this node end this way."""
+        self._nodes[node].decide(verdict)
 
     def controller(self) -> AbstractContextManager[Operator]:
         """As the chart configures it, but for the ports."""
@@ -45,8 +50,12 @@ class Run:
     def until(self, what: str, condition: Any) -> None:  # noqa: ANN401  whatever it answers
         waiting.until(what, condition, PATIENCE, alive=self.plane.check)
 
+    def node(self, name: str) -> NodeObject:
+        return self.plane.client.get(NodeObject, name)
+
     def workers(self, node: str) -> list[str]:
-        pods = self.plane.client.list(Pod, namespace=self.release.namespace, fields={"spec.nodeName": node})
+        namespace = self.release.made.config["worker"]["namespace"]
+        pods = self.plane.client.list(Pod, namespace=namespace, fields={"spec.nodeName": node})
         return [str(pod.metadata.name) for pod in pods if pod.metadata]
 
     def nodes(self) -> set[str]:
@@ -65,10 +74,11 @@ def a_run(
     folder: Path,
     *,
     policy: bool = True,
+    values: Mapping[str, Any] | None = None,
     **config: Any,  # noqa: ANN401  as in YAML
 ) -> Iterator[Run]:
-    """`policy`: whether the chart's admission policy protects the worker pods."""
-    run = Run(plane, prefix, folder, config, policy=policy)
+    """`policy`: whether there are the chart's admission policies. `values`: of the chart, besides the configuration."""
+    run = Run(plane, prefix, folder, config, **{"admissionPolicy": {"enabled": policy}, **(values or {})})
     run.release.install()
     try:
         yield run

@@ -148,6 +148,11 @@ def a_lease(name: str) -> Json:
     return named("Lease", name, "coordination.k8s.io/v1")
 
 
+def change_root_certificate(scene: Scene) -> None:
+    path = f"/api/v1/namespaces/{scene.namespace}/configmaps/kube-root-ca.crt?dryRun=All"
+    scene.token.patch(path, b'{"data": {"ca.crt": "mine"}}', MERGE_PATCH)
+
+
 POD = {"apiVersion": "v1", "kind": "Pod", "name": "a", "namespace": "default"}
 STATE_ATTACKS: Mapping[str, tuple[Request, str]] = {
     "a ConfigMap of another name": (creates("configmaps", named("ConfigMap", "coredns")), f"ConfigMap {LEDGER}"),
@@ -170,14 +175,7 @@ STATE_ATTACKS: Mapping[str, tuple[Request, str]] = {
         lambda scene: scene.delete(f"/api/v1/namespaces/{scene.namespace}/configmaps/kube-root-ca.crt"),
         "delete no ConfigMaps",
     ),
-    "the root certificate is changed": (
-        lambda scene: scene.token.patch(
-            f"/api/v1/namespaces/{scene.namespace}/configmaps/kube-root-ca.crt?dryRun=All",
-            b'{"data": {"ca.crt": "mine"}}',
-            MERGE_PATCH,
-        ),
-        f"ConfigMap {LEDGER}",
-    ),
+    "the root certificate is changed": (change_root_certificate, f"ConfigMap {LEDGER}"),
 }
 STATE: Mapping[str, Request] = {
     "the ledger": creates("configmaps", named("ConfigMap", LEDGER)),

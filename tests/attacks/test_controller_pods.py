@@ -22,13 +22,14 @@ MIRROR = "mirror.example/kube-node-ready"
 DATA = {"name": "data", "hostPath": {"path": "/var/lib/data"}}
 CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
 PLAIN = {"name": "plain", "image": "example.com/plain:1", "args": ["--fast"], "securityContext": CONFINED}
+ROOT = {"privileged": True, "runAsUser": 0, "runAsNonRoot": False}
 MIGHTY = {
     "name": "mighty",
     "image": "example.com/mighty:1",
     "command": ["/mighty"],
     "env": [{"name": "LEVEL", "value": "1"}],
     "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-    "securityContext": {"privileged": True, "runAsUser": 0, "runAsNonRoot": False},
+    "securityContext": ROOT,
 }
 WORKER = {
     "initContainers": [PLAIN, MIGHTY],
@@ -187,7 +188,7 @@ CREATIONS: Mapping[str, tuple[Request, str]] = {
         "variables.*: mighty$",
     ),
     "a capability of a privileged init container": (
-        of_init_container(1, securityContext={**MIGHTY["securityContext"], "capabilities": {"add": ["SYS_ADMIN"]}}),
+        of_init_container(1, securityContext={**ROOT, "capabilities": {"add": ["SYS_ADMIN"]}}),
         "more powerful than configured: mighty$",
     ),
 }

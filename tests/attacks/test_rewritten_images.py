@@ -4,7 +4,6 @@ The API server's answer to the controller is the only trace of what it created. 
 configured one is a forgery in one cluster and the only possible worker in another, so both have to be tested.
 """
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,55 +11,21 @@ from pathlib import Path
 import pytest
 
 import lab
-from lab import images, waiting
 from tests.attacks.history import History
 from tests.attacks.kubelet import Kubelet
+from tests.attacks.mirror import a_mirror
 from tests.gated import Site
 from tests.operator import operating
-from tests.support import a_pod
 
-MIRROR = "mirror.example/"
 PATIENCE = 120
 MORTAL = (sys.executable, "-m", "tests.mortal", "--die-at=1:after")
-_API = "admissionregistration.k8s.io/v1"
 
 
 @pytest.fixture
 def mirror(site: Site) -> Iterator[None]:
     """Every pod of the namespace gets its image from another registry. Kubernetes 1.36 serves this by default."""
-    path = "/spec/containers/0/image"
-    value = f"'{MIRROR}' + object.spec.containers[0].image"
-    patch = f'[JSONPatch{{op: "replace", path: "{path}", value: {value}}}]'
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    here = {"matchLabels": {"kubernetes.io/metadata.name": site.namespace}}
-    policy = {
-        "apiVersion": _API,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": site.namespace},
-        "spec": {
-            "matchConstraints": {"resourceRules": [rule], "namespaceSelector": here},
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "Never",
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
-        },
-    }
-    binding = {
-        "apiVersion": _API,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": site.namespace},
-        "spec": {"policyName": site.namespace},
-    }
-    site.plane.kubectl("apply", "--filename=-", standard_input=f"{json.dumps(policy)}\n---\n{json.dumps(binding)}")
-    waiting.until("images are rewritten", lambda: is_rewritten(site), PATIENCE)
-    yield
-    for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
-        site.kubectl("delete", kind, site.namespace)
-
-
-def is_rewritten(site: Site) -> bool:
-    made = site.plane.client.create(a_pod("any", site.namespace), dry_run=True)
-    assert made.spec
-    return made.spec.containers[0].image == f"{MIRROR}{images.TOOLBOX}"
+    with a_mirror(site.plane, site.namespace):
+        yield
 
 
 @pytest.mark.usefixtures("mirror")

@@ -9,6 +9,8 @@ import lab
 from kube_node_ready.daemonset.api import MERGE_PATCH
 from kube_node_ready.kube.errors import Refused
 from tests import chart_sets, granted
+from tests.attacks import test_controller_nodes, test_controller_pods
+from tests.attacks.stolen import a_stolen_token, denied
 from tests.chart_run import a_run
 from tests.daemonset_real import VALUES, a_world
 from tests.daemonset_scenarios import failures_in_a_row_close_the_gate_and_recovery_opens_it
@@ -56,3 +58,21 @@ def test_the_daemonset_writes_to_its_own_node_only(old: lab.Plane, prefix: str, 
                 )
     finally:
         release.uninstall()
+
+
+def test_the_controllers_token_writes_only_what_verification_needs(old: lab.Plane) -> None:
+    limits = test_controller_nodes
+    with a_stolen_token(old, limits.LIMITED, limits.EVERYTHING_ON, policy=True) as scene:
+        for request, message in (*limits.ATTACKS.values(), *limits.STATE_ATTACKS.values()):
+            denied(scene.rejection(request), message)
+        for request in (*limits.VERIFICATION.values(), *limits.STATE.values()):
+            assert scene.rejection(request) == ""
+
+
+def test_the_controllers_token_creates_worker_pods_only(old: lab.Plane) -> None:
+    limits = test_controller_pods
+    with a_stolen_token(old, limits.LIMITED, limits.VALUES, policy=True) as scene:
+        for request, message in limits.CREATIONS.values():
+            denied(scene.rejection(request), message)
+        for request in limits.ALLOWED.values():
+            assert scene.rejection(request) == ""
