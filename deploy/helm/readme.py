@@ -55,6 +55,9 @@ dated: what you did not change stays as it is. Pods are replaced when their sett
 for a new version of the chart alone. Nodes being verified are taken up where they are. Switching `deploymentMode`
 takes the other mode away; labels and taints of nodes stay, and mean the same in both.
 
+Where webhooks rewrite images or add containers, see [docs/upgrading.md][upgrading] first, also for moving the workers
+to a namespace of their own, which is recommended.
+
 ## Uninstall
 
 First take the gate out of NodePools and node groups, or new nodes wait for ever. Then:
@@ -70,11 +73,14 @@ the ledger of removals.
     kubectl delete lease kube-node-ready-controller --namespace kube-system --ignore-not-found
     kubectl delete configmap kube-node-ready-removals --namespace kube-system --ignore-not-found
 
+In a namespace of the workers' own (`worker.namespace`), delete that instead of its pods and its ConfigMap.
+
 ## What is made
 
 - In `controller` mode: a Deployment, its ConfigMap and a Service for metrics; ServiceAccounts for controller and
-  workers; a ClusterRole for nodes, and Roles for everything else; with several replicas a PodDisruptionBudget; a
-  ValidatingAdmissionPolicy that lets only the controller create worker pods.
+  workers; a ClusterRole for nodes, and Roles for everything else; with several replicas a PodDisruptionBudget;
+  ValidatingAdmissionPolicies that let only the controller create worker pods, and that let the controller write nothing
+  but what verification needs; with `worker.createNamespace` a namespace of the workers' own.
 - In `daemonset` mode: a DaemonSet and a ConfigMap with its environment; a ServiceAccount, a ClusterRole and Roles; a
   ValidatingAdmissionPolicy that holds each pod to its own Node.
 - If wanted: ServiceMonitor or PodMonitor, PrometheusRule, a dashboard, NetworkPolicies; in either mode.
@@ -88,6 +94,7 @@ release per namespace. If two releases share a workers' namespace, set `admissio
 
 [operator]: ../../../docs/operator.md
 [security]: ../../../docs/security.md
+[upgrading]: ../../../docs/upgrading.md
 [karpenter]: ../../../examples/karpenter-example.yaml
 [autoscaler]: ../../../examples/cluster-autoscaler.md
 [prometheus]: ../../../examples/values-prometheus.yaml

@@ -1628,6 +1628,21 @@ def test_the_notes_warn_where_nothing_holds_pods_to_their_own_nodes() -> None:
     assert missing not in chart.notes({**ONCE, **on("config.dryRun")})
 
 
+def test_the_notes_warn_where_nothing_limits_the_controller() -> None:
+    missing = "THE CONTROLLER IS NOT LIMITED"
+    both = {"admissionPolicy": {"enabled": True, "restrictController": False}}
+    assert missing in chart.notes(both)
+    assert missing not in chart.notes({**both, **on("controller.config.dryRun")})
+    assert missing not in chart.notes(on("admissionPolicy.enabled"))
+    assert "with its token" in chart.notes(), "no policy at all"
+
+
+def test_the_notes_name_the_namespace_that_helm_keeps() -> None:
+    values = {"worker": {"namespace": "workers", "createNamespace": True}}
+    assert "kubectl delete namespace workers" in chart.notes(values)
+    assert "kubectl delete namespace" not in chart.notes()
+
+
 def test_the_notes_warn_where_no_policy_protects_worker_pods() -> None:
     missing = "NO ADMISSION POLICY protects the worker pods"
     assert missing in chart.notes()
