@@ -4,6 +4,7 @@ The server keeps and patches objects as a real one does, as far as one Node's ow
 ones, and so are the requests.
 """
 
+import base64
 import json
 import socket
 import threading
@@ -91,6 +92,9 @@ class FakeCluster(FakeApi):
             return http_json(self.nodes[name]) if name in self.nodes else _refusal(404, "NotFound")
         if path.endswith("/pods"):
             return http_json({"items": self.pods})
+        if "/pods/" in path:
+            found = [pod for pod in self.pods if pod["metadata"]["name"] == name]
+            return http_json(found[0]) if found else _refusal(404, "NotFound")
         return self._answer(path)
 
     def _create(self, event: Json) -> bytes:
@@ -183,7 +187,7 @@ class Simulated:
         self._folder = folder
         self._flags: tuple[str, ...] = ()
         self._agent: Agent | None = None
-        (folder / "token").write_text("the-token")
+        (folder / "token").write_text(token_of_a_pod_on(NAME))
         (folder / "ca.crt").write_bytes(cluster.authority.certificate.read_bytes())
 
     def join(self, *taints: dict[str, str], labels: dict[str, str]) -> None:
@@ -201,7 +205,9 @@ class Simulated:
             "KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS),
         }
         loaded = settings.load(flags.parse(self._flags), environ)
-        self._agent = process.assemble(loaded, reach.choose(loaded, self._folder), "pod-1", self.clock)
+        found = reach.choose(loaded, self._folder)
+        assert isinstance(found, reach.InPod)
+        self._agent = process.assemble(loaded, found, "pod-1", self.clock)
 
     def break_network(self) -> None:
         self.target.close()
@@ -276,6 +282,19 @@ class Simulated:
 
     def leave(self) -> None:
         self.target.close()
+
+
+def token_of_a_pod_on(node: str, pod: str = "pod-1") -> str:
+    """As the API server signs it for a pod, except for the signature. Without a node, as before Kubernetes 1.30."""
+    bound = {"namespace": "kube-system", "pod": {"name": pod, "uid": f"uid-of-{pod}"}}
+    claims = {
+        "iss": "https://kubernetes.default.svc",
+        "kubernetes.io": bound | ({"node": {"name": node}} if node else {}),
+    }
+    return ".".join(
+        base64.urlsafe_b64encode(part).rstrip(b"=").decode()
+        for part in (b"{}", json.dumps(claims).encode(), b"signature")
+    )
 
 
 def value_of(page: str, series: str) -> float:

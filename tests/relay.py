@@ -22,6 +22,8 @@ class Relay(FakeApi):
         self._plane = plane
         self.before_patch: list[Callable[[], None]] = []
         """What happens right before the next patches arrive, the last first."""
+        self.after_patch: Callable[[], None] | None = None
+        """What happens after every patch, and before its sender has the answer."""
         self.is_away = False
 
     def _serve(self, plain: socket.socket) -> None:
@@ -40,7 +42,10 @@ class Relay(FakeApi):
                 if method == "PATCH" and self.before_patch:
                     self.before_patch.pop()()
                 behind.request(method, path, body or None, headers)
-                connection.sendall(_as_sent(behind.getresponse()))
+                answer = _as_sent(behind.getresponse())
+                if method == "PATCH" and self.after_patch:
+                    self.after_patch()
+                connection.sendall(answer)
 
     def _behind(self) -> http.client.HTTPSConnection:
         host, port = self._plane.api_endpoint

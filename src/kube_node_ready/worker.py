@@ -14,7 +14,7 @@ import time
 from kube_node_ready import __version__, log
 from kube_node_ready.checks import access, files, plan, report, sources
 from kube_node_ready.checks.access import NoAccessError
-from kube_node_ready.checks.model import Here, Job, Result
+from kube_node_ready.checks.model import SKIPPED, Here, Job, Result
 from kube_node_ready.checks.run import Limits, Runner
 from kube_node_ready.checks.settings import Settings, SettingsError
 from kube_node_ready.checks.telling import Teller
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 TERMINATION_LOG = "/dev/termination-log"
-EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_UNEXPECTED, EXIT_STOPPED = 0, 1, 2, 3, 10, 143
+EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_NOT_PROVED = 0, 1, 2, 3, 4
+EXIT_UNEXPECTED, EXIT_STOPPED = 10, 143
 _MOST_DIGITS = 10
 _HELP = f"""\
 Proves from inside a pod that this node's network works, and says so by its exit code.
@@ -47,13 +48,14 @@ settings, the strongest last:
 NODE_NAME is needed, POD_NAMESPACE is told in the log. A POD_NAME that ends with an attempt number above 1 asks for
 dnsSamplesAfterFailure instead of dnsSamples. The API server is found as in every pod, by
 KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and the ServiceAccount's mounted token. Outside a pod KUBECONFIG takes
-their place, and what only a pod can try is skipped.
+their place, and what only a pod can check is skipped. A skipped check proves nothing, so such a run is no verification.
 
 exit codes:
-  0   every check passed
+  0   every check passed; with --dry-run, no check failed
   1   a check failed; the termination message says which, and why
   2   the settings are wrong
   3   there is no way to talk to Kubernetes: no token, no certificate authority, no address
+  4   no check failed, but some could not be tried from here: the node is not verified
   10  something unexpected
   143 stopped by SIGTERM before every check ended, which says nothing about the node
 """
@@ -86,6 +88,7 @@ def work(
     environ: Mapping[str, str], *, folder: str | os.PathLike[str] = access.SERVICE_ACCOUNT, dry_run: bool = False
 ) -> int:
     """All of it but the exit. `folder` is where the ServiceAccount is mounted."""
+    asked_for_dry_run = dry_run
     node = environ.get("NODE_NAME", "")
     results: list[Result] = []
     error = ""
@@ -97,7 +100,7 @@ def work(
         dry_run = dry_run or settings.dry_run
         node = node or _nodes_name(dry_run=dry_run)
         results, stopped = _check(settings, environ, folder)
-        code = EXIT_PASSED if all(result.ok for result in results) else EXIT_STOPPED if stopped else EXIT_FAILED
+        code = _verdict(results, stopped=stopped, may_skip=asked_for_dry_run)
     except SettingsError as why:
         code, error = EXIT_CONFIGURATION, str(why)
     except NoAccessError as why:
@@ -118,6 +121,18 @@ def attempt(pod_name: str) -> int:
     """
     number = pod_name.rpartition("-")[2]
     return int(number) if len(number) < _MOST_DIGITS and number.isascii() and number.isdecimal() else 1
+
+
+def _verdict(results: list[Result], *, stopped: bool, may_skip: bool) -> int:
+    """The exit code, on which the controller opens gates. What was skipped opens none.
+
+    Only the flag --dry-run, which the controller never passes, makes an exception: settings come from a ConfigMap.
+    """
+    if not all(result.ok for result in results):
+        return EXIT_STOPPED if stopped else EXIT_FAILED
+    if not may_skip and any(result.verdict == SKIPPED for result in results):
+        return EXIT_NOT_PROVED
+    return EXIT_PASSED
 
 
 def _nodes_name(*, dry_run: bool) -> str:
@@ -143,8 +158,11 @@ def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.Path
         signal.signal(signal.SIGTERM, before)
     failed = list(dict.fromkeys(result.name for result in results if not result.ok))
     duration = f"{time.monotonic() - begun:.3f}s"
+    skipped = sum(result.verdict == SKIPPED for result in results)
     if failed:
         log.log("Checks failed", level="error", node=node, failed=failed, total_duration=duration)
+    elif skipped:
+        log.log("Checks passed, some skipped", level="warn", node=node, skipped=skipped, total_duration=duration)
     else:
         log.log("All checks passed", node=node, total_duration=duration)
     return results, runner.stopped

@@ -9,7 +9,7 @@ import pytest
 
 from kube_node_ready.checks import matrix, plan
 from kube_node_ready.checks.matrix import Peer, Wanted
-from kube_node_ready.checks.model import PASSED, CheckFailedError, Deadline, Here, NotJudgedError, SkippedError
+from kube_node_ready.checks.model import PASSED, CheckFailedError, Deadline, Here, NotApplicableError, NotJudgedError
 from kube_node_ready.checks.run import Limits, Observer, Runner
 from kube_node_ready.checks.settings import Settings
 from tests.check_servers import LOOPBACK, FakeApi, http_json
@@ -79,9 +79,9 @@ def test_nodes_try_different_others_and_each_the_same_again() -> None:
     ],
     ids=["none", "only ours", "not ready", "going", "no address yet"],
 )
-def test_where_there_is_nobody_to_reach_it_is_skipped(fake: FakeApi, port: int, pods: list[dict[str, Any]]) -> None:
+def test_where_there_is_nobody_to_reach_it_does_not_apply(fake: FakeApi, port: int, pods: list[dict[str, Any]]) -> None:
     with pytest.raises(
-        SkippedError, match="no other node runs a pod with app=kube-node-ready,component!=worker that is ready"
+        NotApplicableError, match="no other node runs a pod with app=kube-node-ready,component!=worker that is ready"
     ):
         run(fake, port, *pods)
 

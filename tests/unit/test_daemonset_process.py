@@ -23,13 +23,13 @@ from kube_node_ready.daemonset import process
 from lab import pki
 from tests.check_servers import LOOPBACK, http
 from tests.daemonset_scenarios import GATE
-from tests.daemonset_world import CHECKS, NAME, FakeCluster
+from tests.daemonset_world import CHECKS, NAME, FakeCluster, token_of_a_pod_on
 from tests.signals import STOPPED_AS_SOON_AS_IT_SERVES, UNDISTURBED
 
 PROGRAM = "from kube_node_ready.cli import main; main()"
 IN_POD = (
     "import os, sys; from kube_node_ready.daemonset.process import run; "
-    "sys.exit(run([], os.environ, folder=sys.argv[1]))"
+    "sys.exit(run(sys.argv[2:], os.environ, folder=sys.argv[1]))"
 )
 BARE = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
 
@@ -87,12 +87,12 @@ class Running:
 
 
 @contextmanager
-def running(cluster: FakeCluster, folder: Path, *flags: str, program: str = PROGRAM) -> Iterator[Running]:
-    server = f"https://{LOOPBACK}:{cluster.port}"
-    kubeconfig = pki.kubeconfig(folder / "kubeconfig", server, cluster.authority.certificate, "a-token")
-    words = [f"--kubeconfig={kubeconfig}", f"--node-name={NAME}", "--metrics-port=0", *flags]
-    environ = BARE | {"KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS)}
-    argv = [sys.executable, "-c", program, *words]
+def running(cluster: FakeCluster, folder: Path, *flags: str, program: str = IN_POD) -> Iterator[Running]:
+    (folder / "token").write_text(token_of_a_pod_on(NAME))
+    (folder / "ca.crt").write_bytes(cluster.authority.certificate.read_bytes())
+    where = {"KUBERNETES_SERVICE_HOST": LOOPBACK, "KUBERNETES_SERVICE_PORT": str(cluster.port)}
+    environ = BARE | where | {"KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS)}
+    argv = [sys.executable, "-c", program, str(folder), f"--node-name={NAME}", "--metrics-port=0", *flags]
     with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, text=True) as started:
         agent = Running(started)
         try:
@@ -128,7 +128,7 @@ class TestLife:
         assert "event Verified" in cluster.writes, "also if the label is what ended it"
 
     def test_whoever_sees_it_serve_can_stop_it(self, cluster: FakeCluster, tmp_path: Path) -> None:
-        with running(cluster, tmp_path, program=STOPPED_AS_SOON_AS_IT_SERVES + PROGRAM) as agent:
+        with running(cluster, tmp_path, program=STOPPED_AS_SOON_AS_IT_SERVES + IN_POD) as agent:
             assert agent.process.wait(60) == 0
             agent.until("Stopped")
 
@@ -201,6 +201,84 @@ class TestLife:
         for check in ("dns", "api", "network", "services", "payload", "clock", "matrix"):
             assert f'\nnode_check_failures_total{{check="{check}",node="node-1"}} ' in shown
         assert "\nkube_node_ready_build_info{" in shown
+
+
+class TestPlace:
+    """Only a pod on the node opens its gate. tests/attacks/test_unproved_gates.py has the rest."""
+
+    @pytest.mark.parametrize(
+        ("token", "why"),
+        [
+            (
+                token_of_a_pod_on("node-2"),
+                '"node-1" is invalid; this pod runs on node "node-2", and verifies that node',
+            ),
+            ("the-token", "the ServiceAccount's token is not bound to a pod"),
+            ("not.base64!.signed", "the ServiceAccount's token is not bound to a pod"),
+            ("e30.bm8ganNvbg.signed", "the ServiceAccount's token is not bound to a pod"),
+            (token_of_a_pod_on(""), "the token names no node, and cannot read pod kube-system/pod-1"),
+            (token_of_a_pod_on("", "../x"), "cannot read pod kube-system/../x"),
+        ],
+        ids=["another node", "no JWT", "not Base64", "not JSON", "no node and no pod", "no name"],
+    )
+    def test_any_other_token_is_exit_code_4(
+        self, cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], token: str, why: str
+    ) -> None:
+        cluster.join(NAME, [GATE], {})
+        assert run_in_pod(cluster, tmp_path, token) == 4
+        assert why in capsys.readouterr().err
+        assert not cluster.writes
+
+    @pytest.mark.parametrize(
+        ("uid", "node", "why"),
+        [
+            ("uid-of-pod-1", "node-2", 'this pod runs on node "node-2"'),
+            ("uid-of-pod-1", None, 'this pod runs on node ""'),
+            ("another", NAME, "pod kube-system/pod-1 is not the one that the token is bound to"),
+        ],
+        ids=["another node", "no node", "another pod"],
+    )
+    def test_a_pod_that_is_not_on_the_node_is_exit_code_4(
+        self,
+        cluster: FakeCluster,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        uid: str,
+        node: str | None,
+        why: str,
+    ) -> None:
+        cluster.join(NAME, [GATE], {})
+        cluster.pods = [{"metadata": {"name": "pod-1", "uid": uid}, "spec": {"nodeName": node} if node else {}}]
+        assert run_in_pod(cluster, tmp_path, token_of_a_pod_on("")) == 4
+        assert why in capsys.readouterr().err
+        assert not cluster.writes
+
+    def test_outside_a_pod_it_is_a_dry_run(self, cluster: FakeCluster, tmp_path: Path) -> None:
+        cluster.join(NAME, [GATE], {})
+        done = outside(cluster, tmp_path)
+        assert done.returncode == 4
+        assert "this runs outside a pod, so it proves nothing about the node: it is a dry run" in done.stdout
+        assert done.stderr.startswith("kube-node-ready: nothing is changed: this runs outside a pod")
+        assert not cluster.writes
+        cluster.answers["/api"] = http(status=401)
+        assert outside(cluster, tmp_path).returncode == 1, "a check failed"
+        assert not cluster.writes
+
+
+def run_in_pod(cluster: FakeCluster, folder: Path, token: str) -> int:
+    (folder / "token").write_text(token)
+    (folder / "ca.crt").write_bytes(cluster.authority.certificate.read_bytes())
+    where = {"KUBERNETES_SERVICE_HOST": LOOPBACK, "KUBERNETES_SERVICE_PORT": str(cluster.port)}
+    told = {"NODE_NAME": NAME, "METRICS_PORT": "0", "KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS)}
+    return process.run([], where | told, folder=folder)
+
+
+def outside(cluster: FakeCluster, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    server = f"https://{LOOPBACK}:{cluster.port}"
+    kubeconfig = pki.kubeconfig(folder / "kubeconfig", server, cluster.authority.certificate, "a-token")
+    argv = [sys.executable, "-c", PROGRAM, f"--kubeconfig={kubeconfig}", f"--node-name={NAME}", *flags]
+    environ = BARE | {"KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS)}
+    return subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
 
 def dry_run(*flags: str, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,14 +121,15 @@ def test_a_right_that_was_missing_is_asked_for_again_later(world: Simulated) -> 
 def test_a_patch_that_is_refused_for_good_is_told(
     world: Simulated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """To a JSON Patch, that looks like a race that is lost again and again."""
+    """To a JSON Patch, that looks like a race that is lost again and again, until it was lost five times."""
     refusal = http_json({"kind": "Status", "message": "a webhook does not like it", "reason": "Invalid"}, 422)
     monkeypatch.setattr(world.cluster, "_patch", lambda *_: refusal)
     world.join(GATE, labels={})
     world.start(*ONCE)
+    world.until("it is told", lambda: "ReleaseRefused" in world.events())
     for _ in range(12):
         world.step()
-    assert capsys.readouterr().out.count("a webhook does not like it") == 1
+    assert capsys.readouterr().out.count('"Release refused"') == 1
     assert is_gated(world)
 
 
@@ -141,12 +143,12 @@ def test_a_node_object_that_is_missing_is_waited_for(world: Simulated) -> None:
 
 def test_trouble_that_lasts_is_told_once(world: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
     world.join(GATE, labels={})
-    world.forbid("nodes")
+    world.cluster.is_busy = True
     world.start(*ONCE)
     for _ in range(6):
         world.step()
-    assert capsys.readouterr().out.count("PATCH /api/v1/nodes/node-1: Forbidden") == 1
-    world.cluster.forbidden.clear()
+    assert capsys.readouterr().out.count("Kubernetes does not answer as it should") == 1
+    world.cluster.is_busy = False
     world.until("released", lambda: is_released(world))
 
 
@@ -169,3 +171,166 @@ def test_an_api_server_that_talks_nonsense_is_waited_for(world: Simulated) -> No
         world.step()
     world.cluster.nodes["node-1"] = node
     world.until("released", lambda: is_released(world))
+
+
+def releases(world: Simulated) -> int:
+    return world.cluster.writes.count("json-patchnode-1")
+
+
+def contest(world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on, another client puts the gate back before the agent can see it open."""
+    patch = world.cluster._patch
+
+    def undo(path: str, kind: str, body: Any) -> bytes:  # noqa: ANN401  as the server's own
+        answer = patch(path, kind, body)
+        if not is_gated(world):
+            world.add_taint(GATE)
+        return answer
+
+    monkeypatch.setattr(world.cluster, "_patch", undo)
+
+
+class TestContested:
+    def test_releases_come_after_1_2_4_and_more_seconds(
+        self, world: Simulated, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.join(GATE, labels={})
+        contest(world, monkeypatch)
+        world.start(*ONCE)
+        times: list[float] = []
+        while len(times) < 11:
+            before = releases(world)
+            world.until("another release", lambda before=before: releases(world) > before)  # type: ignore[misc]
+            times.append(world.clock.time.timestamp())
+        waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+        for wait, expected in zip(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300], strict=True):
+            assert expected <= wait <= expected + 1
+        assert world.events().count("GateContested") == 1
+        assert world.metric("node_check_gate_contested_total") == 10, "the last one was not seen yet"
+
+    def test_it_is_told_once_and_again_when_the_event_has_expired(
+        self, world: Simulated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        world.join(GATE, labels={})
+        contest(world, monkeypatch)
+        world.start(*ONCE)
+        begun = world.clock.time
+        world.until("it is told", lambda: "GateContested" in world.events())
+        assert (world.clock.time - begun).total_seconds() < 4
+        assert world.condition()["reason"] == "GateContested"
+        assert world.condition()["status"] == "False"
+        while world.clock.time < begun + timedelta(minutes=55):
+            world.step()
+        assert world.cluster.writes.count("event GateContested") == 1
+        world.cluster.events.clear()
+        while world.clock.time < begun + timedelta(minutes=65):
+            world.step()
+        assert world.cluster.writes.count("event GateContested") == 2
+        assert capsys.readouterr().out.count('"Gate contested"') == 2
+
+    def test_a_gate_that_stayed_open_is_forgiven(self, world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+        world.join(GATE, labels={})
+        with monkeypatch.context() as patched:
+            contest(world, patched)
+            world.start(*ONCE)
+            world.until("it is told", lambda: "GateContested" in world.events())
+        world.until("released", lambda: is_released(world))
+        world.until("the condition says so", lambda: world.condition()["status"] == "True")
+        end = world.clock.time + timedelta(minutes=11)
+        while world.clock.time < end:
+            world.step()
+        world.add_taint(GATE)
+        begun = world.clock.time
+        world.until("released", lambda: is_released(world))
+        assert (world.clock.time - begun).total_seconds() < 11, "it is looked at every ten seconds"
+        assert world.condition()["status"] == "True"
+
+    def test_it_is_opened_only_after_checks_that_passed_since(
+        self, world: Simulated, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.join(GATE, labels={})
+        contest(world, monkeypatch)
+        world.start(*ONCE)
+        world.until("it is told", lambda: "GateContested" in world.events())
+        before = releases(world)
+        world.break_network()
+        world.until("checks fail", lambda: world.metric("node_check_consecutive_failures") >= 4)
+        assert releases(world) == before
+        world.heal_network()
+        world.until("it is tried again", lambda: releases(world) > before)
+
+    def test_our_own_closing_is_no_contest(self, world: Simulated) -> None:
+        world.join(GATE, labels={})
+        world.start(*CONTINUOUS)
+        for _ in range(3):
+            world.until("released", lambda: is_released(world))
+            world.break_network()
+            world.until("closed", lambda: is_gated(world))
+            world.heal_network()
+        world.until("released", lambda: is_released(world))
+        assert "GateContested" not in world.events()
+        assert world.metric("node_check_gate_contested_total") == 0
+
+    def test_labels_taken_off_are_wishes_and_no_contest(self, world: Simulated) -> None:
+        world.join(GATE, labels={})
+        world.start(*ONCE)
+        for _ in range(4):
+            world.until("released", lambda: is_released(world))
+            world.unlabel()
+        world.until("released", lambda: is_released(world))
+        assert "GateContested" not in world.events()
+
+
+class TestRefused:
+    def test_releases_come_after_longer_waits_and_new_checks(
+        self, world: Simulated, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        world.join(GATE, labels={})
+        world.forbid("nodes")
+        world.start(*ONCE)
+        begun = world.clock.time
+        while world.clock.time < begun + timedelta(minutes=10):
+            world.step()
+        refused = world.metric("node_check_release_refused_total")
+        assert refused == 10, "at once, and after 1, 2, 4, … 256 s"
+        assert world.cluster.writes.count("event ReleaseRefused") == 1
+        assert world.condition()["reason"] == "ReleaseRefused"
+        assert "Forbidden, as this test wants it" in world.condition()["message"]
+        assert capsys.readouterr().out.count('"Release refused"') == 1
+        world.break_network()
+        world.cluster.forbidden.clear()
+        world.stays(lambda: is_gated(world))
+        world.heal_network()
+        world.until("released", lambda: is_released(world))
+        world.until("the condition says so", lambda: world.condition()["status"] == "True")
+
+    def test_it_is_told_without_the_right_to_write_conditions(self, world: Simulated) -> None:
+        world.join(GATE, labels={})
+        world.forbid("nodes")
+        world.forbid("nodes/status")
+        world.start(*ONCE)
+        world.until("it is told", lambda: "ReleaseRefused" in world.events())
+        world.cluster.forbidden.clear()
+        world.until("released", lambda: is_released(world))
+
+    def test_a_server_error_that_lasts_is_told(self, world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As when the webhook that all patches go through is down."""
+        words = {"kind": "Status", "message": "failed calling webhook", "reason": "InternalError"}
+        world.join(GATE, labels={})
+        with monkeypatch.context() as patched:
+            patched.setattr(world.cluster, "_patch", lambda *_: http_json(words, 500))
+            world.start(*ONCE)
+            world.until("it is told", lambda: "ReleaseRefused" in world.events())
+        world.until("released", lambda: is_released(world))
+
+
+class TestNotApplicable:
+    def test_what_had_nothing_to_check_is_not_counted_as_passed(self, world: Simulated) -> None:
+        world.join(GATE, labels={})
+        world.start(*ONCE, "--enable-connectivity-matrix")
+        world.until("it is told", lambda: world.events() == ["Verified"])
+        (event,) = world.cluster.events.values()
+        proved = [check.name for check in world.node().record.checks]
+        assert "matrix" not in proved
+        assert event["message"].startswith(f"attempt 1: {len(proved)} checks passed")
+        assert event["message"].endswith("; not applicable: matrix")

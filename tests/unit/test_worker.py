@@ -219,8 +219,12 @@ class TestCannotCheck:
         path = pki.kubeconfig(tmp_path / "kubeconfig", server, fake.authority.certificate, "a-token")
         pod = Pod(fake, tmp_path / "no-pod", dnsService="kube-system/kube-dns")
         outside = {"KUBERNETES_SERVICE_HOST": "", "KUBECONFIG": f"/nonexistent:{path}"}
-        assert pod.work(**outside) == 0
+        assert pod.work(**outside) == 4, "what is skipped proves nothing, and exit code 0 opens a gate"
         assert {check["name"] for check in pod.report["checks"] if check["ok"]} >= {"api", "services", "payload"}
+        assert [check["target"] for check in pod.report["checks"] if check.get("skipped")] == ["kube-system/kube-dns"]
+        assert pod.work(**outside, DRY_RUN="true") == 4, (
+            "a ConfigMap can say that, and so it is no reason to open a gate"
+        )
         fake.answers["/api"] = http(status=401)
         assert pod.work(**outside) == 1
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from kube_node_ready.api_paths import collection_path
 from kube_node_ready.checks import access, wire
 from kube_node_ready.checks.access import Access
-from kube_node_ready.checks.model import CheckFailedError, Deadline, Here, NotJudgedError, Proof, SkippedError
+from kube_node_ready.checks.model import CheckFailedError, Deadline, Here, NotApplicableError, NotJudgedError, Proof
 from kube_node_ready.checks.record import Record
 from kube_node_ready.checks.wire import NoAnswerError, UnreachableError
 
@@ -38,7 +38,7 @@ class Peer(Record):
 def reaches_other_nodes(api: Access, wanted: Wanted, deadline: Deadline) -> Proof:
     peers = sample(_ready(api, wanted, deadline), wanted)
     if not peers:
-        raise SkippedError(f"no other node runs a pod with {wanted.selector} that is ready")
+        raise NotApplicableError(f"no other node runs a pod with {wanted.selector} that is ready")
     failures = _connect(peers, wanted.port, deadline.part(_TO_CONNECT))
     if failures:
         failures = _of_those_still_there(failures, api, wanted, deadline)

@@ -14,8 +14,11 @@ PASSED = "passed"
 FAILED = "failed"
 NOT_JUDGED = "not judged"
 SKIPPED = "skipped"
+"""It could not be tried from here, as outside a pod. Nothing is known, so this never opens a gate."""
+NOT_APPLICABLE = "not applicable"
+"""It was looked into, and there is nothing to check: no other node runs a pod that could be reached."""
 # In this order results are told: what is broken, what is unknown because of it, and then the rest.
-_VERDICTS = (FAILED, NOT_JUDGED, SKIPPED, PASSED)
+_VERDICTS = (FAILED, NOT_JUDGED, SKIPPED, NOT_APPLICABLE, PASSED)
 
 
 class CheckFailedError(Exception):
@@ -30,7 +33,11 @@ class NotJudgedError(CheckFailedError):
 
 
 class SkippedError(Exception):
-    """A fact that is of no concern here, and why."""
+    """A fact that cannot be checked from where this process runs, and why."""
+
+
+class NotApplicableError(Exception):
+    """A fact that holds for lack of anything it could be about, and why."""
 
 
 class Deadline:
@@ -86,7 +93,8 @@ class Result(Record):
 
     @property
     def ok(self) -> bool:
-        return self.verdict in (PASSED, SKIPPED)
+        """Whether nothing speaks against the node. Whether that is a proof depends on what was skipped."""
+        return self.verdict in (PASSED, SKIPPED, NOT_APPLICABLE)
 
 
 def causes_first(results: list[Result]) -> list[Result]:

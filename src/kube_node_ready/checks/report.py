@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 
-from kube_node_ready.checks.model import CHECKS, SKIPPED, Result
+from kube_node_ready.checks.model import CHECKS, NOT_APPLICABLE, SKIPPED, Result
 
 VERSION = 1
 MOST_BYTES = 4096
@@ -41,6 +41,8 @@ def _entry(result: Result, longest: int) -> dict[str, object]:
     entry: dict[str, object] = {"name": result.name, "ok": result.ok, "ms": result.ms, "target": target}
     if result.verdict == SKIPPED:
         entry["skipped"] = True
+    elif result.verdict == NOT_APPLICABLE:
+        entry["notApplicable"] = True
     if result.error:
         entry["error"] = _short(result.error, longest)
     return entry

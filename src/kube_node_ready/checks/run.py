@@ -13,12 +13,14 @@ from collections.abc import Iterable, Mapping
 from kube_node_ready.checks.model import (
     FAILED,
     GRACE_SECONDS,
+    NOT_APPLICABLE,
     NOT_JUDGED,
     PASSED,
     SKIPPED,
     CheckFailedError,
     Deadline,
     Job,
+    NotApplicableError,
     NotJudgedError,
     Result,
     SkippedError,
@@ -112,6 +114,8 @@ class Runner:
             outcome = _Outcome(number, PASSED, facts=proof.facts, more=proof.more)
         except SkippedError as why:
             outcome = _Outcome(number, SKIPPED, str(why))
+        except NotApplicableError as why:
+            outcome = _Outcome(number, NOT_APPLICABLE, str(why))
         except NotJudgedError as why:
             outcome = _Outcome(number, NOT_JUDGED, str(why))
         except CheckFailedError as why:

@@ -10,11 +10,17 @@ from typing import TextIO
 
 from kube_node_ready.checks import access, kubeconfig, plan, report, sources
 from kube_node_ready.checks.access import Access, NoAccessError
-from kube_node_ready.checks.model import CHECKS, FAILED, NOT_JUDGED, PASSED, SKIPPED, Here, Job, Result
+from kube_node_ready.checks.model import CHECKS, FAILED, NOT_APPLICABLE, NOT_JUDGED, PASSED, SKIPPED, Here, Job, Result
 from kube_node_ready.checks.run import Limits, Observer, Runner
 from kube_node_ready.checks.settings import Settings, SettingsError
 
-_COLOURS = {PASSED: "\033[32m", FAILED: "\033[31m", NOT_JUDGED: "\033[33m", SKIPPED: "\033[2m"}
+_COLOURS = {
+    PASSED: "\033[32m",
+    FAILED: "\033[31m",
+    NOT_JUDGED: "\033[33m",
+    SKIPPED: "\033[2m",
+    NOT_APPLICABLE: "\033[2m",
+}
 _PLAIN = "\033[0m"
 _HEAD = ("CHECK", "TARGET", "RESULT", "MS", "WHY")
 
@@ -90,7 +96,11 @@ def summary(results: Sequence[Result]) -> str:
     """Whoever looks at the last line only should know whether anything was checked at all."""
     counted = Counter(result.verdict for result in results)
     told = ", ".join(f"{counted[verdict]} {verdict}" for verdict in _COLOURS if counted[verdict])
-    return told if any(result.verdict != SKIPPED for result in results) else f"{told}: nothing was checked"
+    return (
+        told
+        if any(result.verdict not in (SKIPPED, NOT_APPLICABLE) for result in results)
+        else f"{told}: nothing was checked"
+    )
 
 
 def lines(results: Sequence[Result], *, colour: bool) -> list[str]:

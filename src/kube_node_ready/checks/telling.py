@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kube_node_ready import log
-from kube_node_ready.checks.model import PASSED, SKIPPED, Job, Result
+from kube_node_ready.checks.model import NOT_APPLICABLE, PASSED, SKIPPED, Job, Result
 from kube_node_ready.checks.run import Observer
 
 _TITLES = {
@@ -32,7 +32,7 @@ class Teller(Observer):
         fields = {kind: result.target, **facts, "duration": f"{result.ms / 1000:.3f}s"}
         if result.verdict == PASSED:
             log.log(f"{title} passed", level=self._level, **fields)
-        elif result.verdict == SKIPPED:
-            log.log(f"{title} skipped", level=self._level, **{kind: result.target, "reason": result.error})
+        elif result.verdict in (SKIPPED, NOT_APPLICABLE):
+            log.log(f"{title} {result.verdict}", level=self._level, **{kind: result.target, "reason": result.error})
         else:
             log.log(f"{title} failed", level="error", error=result.error, **fields)

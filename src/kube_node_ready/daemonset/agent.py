@@ -3,29 +3,37 @@
 from collections.abc import Callable
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from kube_node_ready.checks.access import NoAccessError
 from kube_node_ready.daemonset import telling
 from kube_node_ready.daemonset.clock import Clock
 from kube_node_ready.daemonset.decide import blindly, decide
 from kube_node_ready.daemonset.metrics import Metrics
-from kube_node_ready.daemonset.model import Effect, Forget, Memory, Rules, RunChecks, Seen, Step
+from kube_node_ready.daemonset.model import Effect, Forget, Memory, Rules, RunChecks, Seen, ShowTrouble, Step
 from kube_node_ready.daemonset.node import OwnNode
+from kube_node_ready.daemonset.place import Place
 from kube_node_ready.daemonset.rounds import Rounds
-from kube_node_ready.kube.errors import KubeError, LostRace, Throttled
+from kube_node_ready.kube.errors import KubeError, LostRace, Refused, Throttled
 from kube_node_ready.log import log
-from kube_node_ready.verify.model import Announce, CloseGate, Node, Phase, Release, WriteRecord
+from kube_node_ready.verify.model import Announce, CloseGate, Phase, Release, WriteRecord
+from kube_node_ready.verify.report import printable
 
 _PAUSE_SECONDS = (1.0, 30.0)
 _RACE_SECONDS = (0.05, 5.0)
 _MOST_DOUBLINGS = 10
 _MANY_RACES = 5
 _LAST_STEPS = 4
+_LONGEST_REFUSAL = 500
 
 
 class Agent:
-    def __init__(self, rules: Rules, node: OwnNode, rounds: Rounds, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self, rules: Rules, node: OwnNode, place: Place, rounds: Rounds, clock: Clock, metrics: Metrics
+    ) -> None:
         self._rules = rules
         self._node = node
+        self._place = place
         self._rounds = rounds
         self._clock = clock
         self.metrics = metrics
@@ -42,7 +50,7 @@ class Agent:
         if self._is_verified is None:
             return "the Node has not been read yet"
         if last and not last.passed:
-            return f"the last checks failed: {last.report.reason}"
+            return f"the last checks failed: {last.reason}"
         return None if last or self._is_verified else "nothing has been checked yet"
 
     def stop(self) -> None:
@@ -62,28 +70,37 @@ class Agent:
         log("Stopped")
 
     def step(self) -> float:
-        """Look, decide, act, once. Returns in how many seconds to look again."""
+        """Look, decide, act, once. Returns in how many seconds to look again.
+
+        Raises a NotProvedError if this is not a pod on that node. Nothing has been written to the Node then.
+        """
         try:
             seen = self._node.look()
+            self._place.confirm()
         except Throttled as why:  # checks would ask a server that just asked us not to
             self._complain(why)
             return max(why.retry_after, self._pause(*_PAUSE_SECONDS))
         except (KubeError, NoAccessError) as why:
             self._complain(why)
             return self._carry_out(blindly(self._clock.now(), self._memory, self._rules))
-        self._recall(seen.node)
+        self._recall(seen)
         self._show(seen)
         wait = self._carry_out(decide(seen, self._memory, self._rules))
         if not self._mishaps:
             self._trouble = ""
         return wait
 
-    def _recall(self, node: Node) -> None:
+    def _recall(self, seen: Seen) -> None:
         """What is remembered is about one Node, not a new one of the same name; a streak is about a verified one."""
+        node = seen.node
         if node.uid != self._uid:
             self._memory, self._uid = Memory(), node.uid
         elif not node.labelled:
             self._memory = self._memory.without_streak()
+        before, gated = self._memory.releases, self._rules.policy.gated(node)
+        after = before.after_look(seen.now, is_open=node.labelled and not gated, is_gated=gated)
+        self._memory = replace(self._memory, releases=after)
+        self.metrics.contested.inc(max(0, after.put_back - before.put_back))
 
     def _has_news(self) -> bool:
         """Whether a node passed, and not everyone was told. It is the label we set that ends this pod, so the end comes
@@ -94,20 +111,40 @@ class Agent:
     def _carry_out(self, step: Step) -> float:
         telling.decided(self._node.name, self._phase, step)
         self._phase = step.phase
-        try:
-            for effect in step.effects:
+        for effect in step.effects:
+            try:
                 self._do(effect, step)
-        except LostRace as why:  # someone else changed the Node: look again, decide again
-            pause = self._pause(*_RACE_SECONDS)
-            if self._mishaps >= _MANY_RACES:  # or someone refuses the patch for good
-                self._complain(why)
-            return pause
-        except (KubeError, NoAccessError) as why:
-            self._complain(why)
-            least = why.retry_after if isinstance(why, Throttled) else 0
-            return max(least, self._pause(*_PAUSE_SECONDS))
+            except (KubeError, NoAccessError) as error:
+                return self._after_failure(effect, error)
         self._mishaps = 0
         return step.recheck.total_seconds()
+
+    def _after_failure(self, effect: Effect, error: KubeError | NoAccessError) -> float:
+        """In how many seconds to look again, and decide again."""
+        if isinstance(effect, Release) and isinstance(error, KubeError) and self._is_refusal(error):
+            self._note_refusal(error)
+            return 0
+        if isinstance(error, LostRace):  # someone else changed the Node
+            pause = self._pause(*_RACE_SECONDS)
+            if self._mishaps >= _MANY_RACES:
+                self._complain(error)
+            return pause
+        self._complain(error)
+        least = error.retry_after if isinstance(error, Throttled) else 0
+        return max(least, self._pause(*_PAUSE_SECONDS))
+
+    def _is_refusal(self, error: KubeError) -> bool:
+        """A webhook can refuse a patch in a way that looks like a lost race, or fail for good, which is a 5xx."""
+        is_lasting = bool(error.status) and not isinstance(error, Throttled) and self._mishaps + 1 >= _MANY_RACES
+        return isinstance(error, Refused) or is_lasting
+
+    def _note_refusal(self, error: KubeError) -> None:
+        self.metrics.refused.inc()
+        message, releases = printable(error.message, _LONGEST_REFUSAL), self._memory.releases
+        if message != releases.refusal:
+            log("Release refused", level="warn", node=self._node.name, status=error.status, error=message)
+        self._mishaps = 0
+        self._memory = replace(self._memory, releases=releases.after_refusal(self._clock.now(), message))
 
     def _do(self, effect: Effect, step: Step) -> None:
         match effect:
@@ -115,13 +152,23 @@ class Agent:
                 self._run_checks(effect)
             case Forget():
                 self._memory = self._memory.without_attempt()
-            case Release() | WriteRecord() | CloseGate() | Announce():
+            case Release() | WriteRecord() | CloseGate() | Announce() | ShowTrouble():
                 self._node.write(effect, step.policy)
                 telling.done(effect, step)
-                if isinstance(effect, CloseGate):
-                    self.metrics.restored.inc()
+                self._remember(effect)
             case _:
                 assert_never(effect)
+
+    def _remember(self, written: Effect) -> None:
+        releases = self._memory.releases
+        if isinstance(written, Release):
+            releases = releases.after_release(self._clock.now())
+        elif isinstance(written, CloseGate):
+            self.metrics.restored.inc()
+            releases = replace(releases, stands=False)  # by ourselves, so nothing was undone
+        elif isinstance(written, Announce) and written.reason in ("GateContested", "ReleaseRefused"):
+            releases = replace(releases, told=self._clock.now())
+        self._memory = replace(self._memory, releases=releases)
 
     def _run_checks(self, wanted: RunChecks) -> None:
         if done := self._rounds.run(wanted):

@@ -6,7 +6,9 @@ of retries, exhaustion, Karpenter, labels taken off and gates that come back hol
 - the *initial timeout*: after so long, retries are slow, however many there were;
 - in the continuous pattern, *rounds* over a verified node. So many in a row that fail close the gate again, and from
   there the node has to pass an attempt like any other;
-- the condition follows the record: if someone ended us between the two, the next look makes up for it.
+- the condition follows the record: if someone ended us between the two, the next look makes up for it;
+- *setbacks*: a release that another client undoes, or that the API server refuses, is tried again after a backoff. A
+  gate that was put back twice is contested, and is opened only after checks that passed since.
 """
 
 from datetime import datetime, timedelta
@@ -14,7 +16,19 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from kube_node_ready.daemonset.model import Effect, Forget, Memory, Round, Rules, RunChecks, Seen, Step
+from kube_node_ready.daemonset.model import (
+    LONGEST_WAIT,
+    Effect,
+    Forget,
+    Memory,
+    Releases,
+    Round,
+    Rules,
+    RunChecks,
+    Seen,
+    ShowTrouble,
+    Step,
+)
 from kube_node_ready.verify import decide as verification
 from kube_node_ready.verify import turns
 from kube_node_ready.verify.model import (
@@ -55,9 +69,11 @@ def decide(seen: Seen, memory: Memory, rules: Rules) -> Step:
         return _close(seen, memory, rules)
     if rules.continuous and _is_doubtful(seen.node, memory, rules):
         return _watch_over(seen, memory, rules, "its gate came back, and its last checks failed")
+    if step := _after_setback(seen, memory, rules):
+        return step
     policy = _policy_of_the_moment(seen, rules)
     decision = verification.decide(_snapshot(seen, memory), policy)
-    if effects := tuple(_own_effects(decision)):
+    if effects := tuple(_own_effects(decision, memory)):
         return Step(decision.phase, decision.reason, effects, _after(effects, memory, rules), policy)
     if _is_untold(seen):
         effects = (WriteRecord(seen.node, seen.node.record, seen.version),)
@@ -104,10 +120,63 @@ def _failures(seen: Seen, last: Round) -> Record:
         since=seen.now,
         cause=Cause.CHECKS,
         blamed=1,
-        reason=last.report.reason,
+        reason=last.reason,
         seconds=_seconds(last),
         checks=last.report.by_check,
     )
+
+
+def _after_setback(seen: Seen, memory: Memory, rules: Rules) -> Step | None:
+    """Wait, or check again, before the next release. None if nothing went wrong with the last ones."""
+    releases = memory.releases
+    if not (releases.undone or releases.refused) or seen.node.deleting or _is_open(seen.node, rules):
+        return None
+    last = memory.last
+    failed_since = last.ended if last and not last.passed and releases.last and last.ended > releases.last else None
+    wait = replace(releases, last=failed_since).wait(seen.now) if failed_since else releases.wait(seen.now)
+    why = setback(releases)
+    if (news := tuple(_of_setback(seen, releases, why))) or wait > _NONE:
+        return Step(Phase.BACKING_OFF, why, news, min(wait, rules.look), rules.policy)
+    if releases.contested and not _is_proved_since(last, releases):
+        return Step(Phase.VERIFYING, why, (RunChecks(),), _NONE, rules.policy)
+    return None
+
+
+def setback(releases: Releases) -> str:
+    """Why the gate is closed though the checks passed, for a person to act on."""
+    if releases.refused:
+        return f"the checks passed, but the API server refuses to open the gate: {releases.refusal}"
+    if releases.contested:
+        return (
+            f"the checks passed, but another client put the gate back {releases.put_back} times; it is opened again "
+            f"after a backoff of up to {_minutes(LONGEST_WAIT)} minutes. Find the client that adds the taint"
+        )
+    return "the last release was undone"
+
+
+def _minutes(span: timedelta) -> int:
+    return int(span.total_seconds() // 60)
+
+
+def _of_setback(seen: Seen, releases: Releases, why: str) -> list[Effect]:
+    if not releases.in_trouble:
+        return []
+    node, attempt = seen.node, max(1, seen.node.record.attempt)
+    is_due = releases.is_due_to_tell(seen.now)
+    shows_other = seen.condition is not None and (is_due or seen.condition != _SHOWN[Outcome.FAILED])
+    reason = "ReleaseRefused" if releases.refused else "GateContested"
+    effects: list[Effect] = []
+    if is_due and releases.refused:
+        effects.append(Announce(node, "ReleaseRefused", why, attempt, warning=True))
+    elif is_due:
+        effects.append(Announce(node, "GateContested", why, attempt, warning=True))
+    if shows_other:
+        effects.append(ShowTrouble(node, reason, why, seen.now))
+    return effects
+
+
+def _is_proved_since(last: Round | None, releases: Releases) -> bool:
+    return bool(last and last.passed and releases.last and last.begun >= releases.last)
 
 
 def _policy_of_the_moment(seen: Seen, rules: Rules) -> Policy:
@@ -147,15 +216,15 @@ def _worker(node: Node, done: Round) -> Worker:
         created=done.begun,
         state=State.PASSED if done.passed else State.FAILED,
         cause=Cause.NONE if done.passed else Cause.CHECKS,
-        reason=done.report.reason,
+        reason=done.reason,
         report=done.report,
         finished=True,
         genuine=True,
     )
 
 
-def _own_effects(decision: Decision) -> list[Effect]:
-    found = (_own_effect(effect) for effect in decision.effects)
+def _own_effects(decision: Decision, memory: Memory) -> list[Effect]:
+    found = (_truthful(_own_effect(effect), memory.attempt) for effect in decision.effects)
     # To run the checks takes a while, and what else there is need not wait for it.
     return sorted((effect for effect in found if effect), key=lambda effect: isinstance(effect, RunChecks))
 
@@ -176,6 +245,17 @@ def _own_effect(effect: ControllersEffect) -> Effect | None:
             raise AssertionError(f"{effect} is the controller's alone")
         case _:
             assert_never(effect)
+
+
+def _truthful(effect: Effect | None, done: Round | None) -> Effect | None:
+    """What is written about a proof: the checks that passed, and apart from them those that had nothing to check."""
+    if done is None or not done.passed or not done.not_applicable:
+        return effect
+    if isinstance(effect, Release) and effect.record.attempt == done.attempt:
+        return replace(effect, record=replace(effect.record, checks=done.proved))
+    if isinstance(effect, Announce) and effect.reason == "Verified" and effect.attempt == done.attempt:
+        return replace(effect, message=f"{effect.message}; not applicable: {', '.join(done.not_applicable)}")
+    return effect
 
 
 def _after(effects: tuple[Effect, ...], memory: Memory, rules: Rules) -> timedelta:

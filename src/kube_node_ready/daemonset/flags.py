@@ -23,7 +23,7 @@ With a verb it is for people; `kube-node-ready VERB --help` tells more, and so d
 The controller is kube-node-ready-controller; what it runs on each node is kube-node-ready-worker.
 """
 _EPILOG = "Exit codes: 0 stopped by a signal (dry run: nothing failed), 1 dry run: a check failed, 2 wrong settings, \
-3 no way to Kubernetes, 10 something unexpected."
+3 no way to Kubernetes, 4 not a pod on that node: nothing was changed, 10 something unexpected."
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,16 +1,18 @@
 """Our own Node: read, and written. What is there already is success."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from kube_node_ready import objects
 from kube_node_ready.api_paths import object_path
 from kube_node_ready.daemonset.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Api
-from kube_node_ready.daemonset.model import Rules, Seen
-from kube_node_ready.kube.errors import AlreadyExists, NotFound, Refused, Unreachable
+from kube_node_ready.daemonset.model import Rules, Seen, ShowTrouble
+from kube_node_ready.kube.errors import AlreadyExists, KubeError, NotFound, Refused, Unreachable
 from kube_node_ready.log import log
 from kube_node_ready.verify import events, nodes, patches
 from kube_node_ready.verify.model import Announce, CloseGate, Outcome, Policy, Release, WriteRecord
@@ -21,7 +23,7 @@ _encode = msgspec.json.encode
 
 _UNTIL_ASKED_AGAIN = timedelta(minutes=10)
 """Whoever may not write conditions may be allowed to later; a pod can live for months."""
-Write = Release | WriteRecord | CloseGate | Announce
+Write = Release | WriteRecord | CloseGate | Announce | ShowTrouble
 
 
 class _Status(objects.Wire, frozen=True):
@@ -73,6 +75,8 @@ class OwnNode:
                 self._write_record(effect, policy)
             case Announce():
                 self._announce(effect)
+            case ShowTrouble():
+                self._show(effect)
             case _:
                 assert_never(effect)
 
@@ -82,15 +86,32 @@ class OwnNode:
                 self._write_status(effect, policy)
             except Refused as why:
                 if why.status != _FORBIDDEN:
+                    self._write_condition(effect, policy)
                     raise
-                self._refused_at = self._now()
-                log("There will be no condition on the Node", level="warn", node=effect.node.name, trouble=str(why))
+                self._do_without_conditions(effect.node.name, why)
             else:
                 return
         # Retries are counted by the record, so it must be written in any case. A proof is on record since the release.
         if effect.record.outcome is not Outcome.PASSED:
             body = _encode(patches.adoption(effect.node, effect.record, effect.version))
             self._api.patch(self._path, body, MERGE_PATCH)
+
+    def _write_condition(self, effect: WriteRecord, policy: Policy) -> None:
+        """Without the record: where the annotations are full, the condition should still say what is wrong."""
+        with suppress(Refused):
+            self._write_status(replace(effect, version=""), policy)
+
+    def _show(self, trouble: ShowTrouble) -> None:
+        try:
+            self._api.patch(self._status_path, _encode(_condition(trouble)), STRATEGIC_PATCH)
+        except Refused as why:
+            self._do_without_conditions(self.name, why)
+        except KubeError as error:  # an Event and the log have it, too, and the next look tries again
+            log("Failed to write condition", level="debug", node=self.name, error=str(error))
+
+    def _do_without_conditions(self, node: str, why: Refused) -> None:
+        self._refused_at = self._now()
+        log("There will be no condition on the Node", level="warn", node=node, trouble=str(why))
 
     def _may_write_conditions(self) -> bool:
         return self._refused_at is None or self._now() - self._refused_at > _UNTIL_ASKED_AGAIN
@@ -106,3 +127,17 @@ class OwnNode:
             pass
         except (Refused, NotFound) as why:  # no right to, or a quota: no node must wait for that
             log("An Event could not be written", level="warn", reason=news.reason, trouble=why.message)
+
+
+def _condition(trouble: ShowTrouble) -> dict[str, Any]:
+    """A strategic merge patch for nodes/status. Another node's uid makes the server refuse."""
+    time = trouble.at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    condition = {
+        "type": patches.CONDITION,
+        "status": "False",
+        "reason": trouble.reason,
+        "message": trouble.message,
+        "lastHeartbeatTime": time,
+        "lastTransitionTime": time,
+    }
+    return {"metadata": {"uid": trouble.node.uid}, "status": {"conditions": [condition]}}

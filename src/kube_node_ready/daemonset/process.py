@@ -26,14 +26,15 @@ from kube_node_ready.daemonset.clock import Clock
 from kube_node_ready.daemonset.metrics import Metrics
 from kube_node_ready.daemonset.model import Round, RunChecks
 from kube_node_ready.daemonset.node import OwnNode
+from kube_node_ready.daemonset.place import NotProvedError, Place
 from kube_node_ready.daemonset.reach import InPod, Reach
 from kube_node_ready.daemonset.rounds import Rounds
 from kube_node_ready.daemonset.settings import Settings, load, rules
 from kube_node_ready.leave import leave
 from kube_node_ready.serve import STALLED_SECONDS, Health, Server
 
-EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_UNEXPECTED = 0, 1, 2, 3, 10
-EXIT_INTERRUPTED = 130
+EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_NOT_PROVED = 0, 1, 2, 3, 4
+EXIT_UNEXPECTED, EXIT_INTERRUPTED = 10, 130
 _LAST_SECONDS = 25
 _A_WHILE = 3600
 _MOST_CALLS = 4
@@ -53,11 +54,15 @@ def run(words: Sequence[str], environ: Mapping[str, str], *, folder: Folder = ac
         for note in settings.notes:
             log.log("Settings", level="warn", note=note)
         found = reach.choose(settings, folder)
-        return dry_run(settings, found) if settings.dry_run else work(settings, found, environ)
+        if settings.dry_run:
+            return dry_run(settings, found)
+        return work(settings, found, environ) if isinstance(found, InPod) else outside_a_pod(settings, found)
     except SettingsError as why:
         return _ended(EXIT_CONFIGURATION, _listed(why))
     except NoAccessError as why:
         return _ended(EXIT_NO_ACCESS, f"there is no way to Kubernetes: {why}")
+    except NotProvedError as why:
+        return _ended(EXIT_NOT_PROVED, f"nothing is changed: {why}")
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except OSError as why:
@@ -80,6 +85,17 @@ def dry_run(settings: Settings, found: Reach) -> int:
     return code
 
 
+def outside_a_pod(settings: Settings, found: Reach) -> int:
+    """A dry run that was not asked for. What is checked here is this machine, and not the node."""
+    note = (
+        "this runs outside a pod, so it proves nothing about the node: it is a dry run. Only a pod on the node opens \
+its gate"
+    )
+    log.log("Run outside a pod", level="warn", node=settings.node_name, note=note)
+    code = _check_once(_rounds(settings, found, Clock()), settings, Metrics(settings.node_name))
+    return code if code == EXIT_FAILED else _ended(EXIT_NOT_PROVED, f"nothing is changed: {note}")
+
+
 def _check_once(rounds: Rounds, settings: Settings, metrics: Metrics) -> int:
     done = rounds.run(RunChecks(attempt=1))
     if done:
@@ -89,12 +105,12 @@ def _check_once(rounds: Rounds, settings: Settings, metrics: Metrics) -> int:
 
 
 def _consequence(done: Round | None) -> str:
-    if not done or not done.passed:
-        return "leave the gate closed, and try again"
-    return "open the gate, unless what was skipped here fails there" if done.skipped else "open the gate"
+    if done and done.skipped and not done.failed and done.skipped < len(done.report.checks):
+        return "leave the gate closed: a skipped check proves nothing"
+    return "open the gate" if done and done.passed else "leave the gate closed, and try again"
 
 
-def work(settings: Settings, found: Reach, environ: Mapping[str, str]) -> int:
+def work(settings: Settings, found: InPod, environ: Mapping[str, str]) -> int:
     """Until SIGTERM or SIGINT."""
     agent = assemble(settings, found, environ.get("POD_NAME") or socket.gethostname(), Clock())
     health = Health(_patience(settings))
@@ -105,11 +121,12 @@ def work(settings: Settings, found: Reach, environ: Mapping[str, str]) -> int:
     return EXIT_PASSED
 
 
-def assemble(settings: Settings, found: Reach, instance: str, clock: Clock) -> Agent:
+def assemble(settings: Settings, found: InPod, instance: str, clock: Clock) -> Agent:
     """`instance` is the pod that Events come from."""
-    decided = rules(settings)
-    node = OwnNode(Api(found.access), settings.node_name, decided, instance, clock.now)
-    return Agent(decided, node, _rounds(settings, found, clock), clock, Metrics(settings.node_name))
+    decided, api = rules(settings), Api(found.access)
+    node = OwnNode(api, settings.node_name, decided, instance, clock.now)
+    place = Place(api, lambda: found.access().token, settings.node_name)
+    return Agent(decided, node, place, _rounds(settings, found, clock), clock, Metrics(settings.node_name))
 
 
 def _rounds(settings: Settings, found: Reach, clock: Clock) -> Rounds:

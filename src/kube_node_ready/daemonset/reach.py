@@ -29,7 +29,7 @@ class InPod:
 
 
 class ByKubeconfig:
-    """From outside a pod. What only a pod can try is skipped."""
+    """From outside a pod, for a dry run. What only a pod can try is skipped."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from kube_node_ready.checks import report
 from kube_node_ready.checks.access import NoAccessError
-from kube_node_ready.checks.model import Here, Result
+from kube_node_ready.checks.model import NOT_APPLICABLE, SKIPPED, Here, Result
 from kube_node_ready.checks.run import Limits, Runner
 from kube_node_ready.checks.settings import Settings as CheckSettings
 from kube_node_ready.checks.telling import Teller
@@ -38,16 +38,28 @@ class Rounds:
         begun, counter = self._now(), time.monotonic()
         level = "info" if wanted.attempt else "debug"
         log("Verification started", level=level, node=self._here.node, attempt=wanted.attempt)
-        found = self._checked(Teller(level), after_failure=self._failed or wanted.attempt > 1)
+        found, results = self._checked(Teller(level), after_failure=self._failed or wanted.attempt > 1)
         if self._stopped:
             return None
-        done = Round(begun, self._now(), found, wanted.attempt, wanted.sighted)
+        done = Round(
+            begun,
+            self._now(),
+            found,
+            wanted.attempt,
+            wanted.sighted,
+            skipped=sum(result.verdict == SKIPPED for result in results),
+            not_applicable=tuple(dict.fromkeys(result.name for result in results if result.verdict == NOT_APPLICABLE)),
+        )
         self._failed = not done.passed
         facts: dict[str, object] = {"node": self._here.node, "total_duration": f"{time.monotonic() - counter:.3f}s"}
         if done.skipped:
             facts["skipped"] = done.skipped
+        if done.not_applicable:
+            facts["not_applicable"] = list(done.not_applicable)
         if done.passed:
             log("All checks passed", level=level, **facts)
+        elif not done.failed and done.skipped < len(results):
+            log("Checks passed, some skipped", level="warn", **facts)
         elif not done.failed:
             log("Nothing was checked", level="warn", **facts)
         else:
@@ -55,15 +67,16 @@ class Rounds:
             log("Checks failed", level="error", failed=failed, **facts)
         return done
 
-    def _checked(self, teller: Teller, *, after_failure: bool) -> Report:
+    def _checked(self, teller: Teller, *, after_failure: bool) -> tuple[Report, list[Result]]:
         settings = self._settings.after_failure() if after_failure else self._settings
         limits = Limits(self._settings.check_timeout_seconds, self._settings.timeout_seconds)
         runner = self._runner = Runner(limits, teller)
         try:
             jobs = self._reach.jobs(settings, self._here)
         except NoAccessError as why:
-            return Report(error=str(why))
-        return _as_reported(self._here.node, [] if self._stopped else runner.run(jobs))
+            return Report(error=str(why)), []
+        results = [] if self._stopped else runner.run(jobs)
+        return _as_reported(self._here.node, results), results
 
 
 def _as_reported(node: str, results: list[Result]) -> Report:

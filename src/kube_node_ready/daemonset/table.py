@@ -184,7 +184,13 @@ SETTINGS = (
         "check once, change nothing, and end (in a pod: when stopped): 0 if nothing failed, else 1",
         is_switch=True,
     ),
-    Setting("kubeconfig", "KUBECONFIG", "kubeconfig", _path, "how to reach the cluster from outside a pod"),
+    Setting(
+        "kubeconfig",
+        "KUBECONFIG",
+        "kubeconfig",
+        _path,
+        "how to reach the cluster from outside a pod, which is always a dry run",
+    ),
     Setting("k8s-service-host", "KUBERNETES_SERVICE_HOST", "service_host", _host, "the API server, as in every pod"),
     Setting("k8s-service-port", "KUBERNETES_SERVICE_PORT", "service_port", reading.whole(1, 65_535), "its port"),
     Setting(

@@ -2,7 +2,7 @@
 
 from kube_node_ready.daemonset.model import Effect, Memory, Round, Rules, Step
 from kube_node_ready.log import log
-from kube_node_ready.verify.model import CloseGate, Phase, Release
+from kube_node_ready.verify.model import Announce, CloseGate, Phase, Release
 
 
 def decided(node: str, before: Phase | None, step: Step) -> None:
@@ -24,6 +24,8 @@ def done(effect: Effect, step: Step) -> None:
         log("Node verified", node=effect.node.name, label=label, reason=step.reason)
     elif isinstance(effect, CloseGate):
         log("Gate closed again", level="warn", node=effect.node.name, reason=step.reason)
+    elif isinstance(effect, Announce) and effect.reason == "GateContested":
+        log("Gate contested", level="warn", node=effect.node.name, reason=effect.message)
 
 
 def checked(node: str, ended: Round, memory: Memory, rules: Rules) -> None:
