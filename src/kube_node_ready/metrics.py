@@ -76,6 +76,8 @@ EVENTS = (
     "VerificationExhausted",
     "GateRestored",
     "GateKeptOpen",
+    "GateContested",
+    "ReleaseRefused",
     "RemovalBlocked",
     "Removing",
     "Cordoned",

@@ -6,6 +6,9 @@ three healthy nodes, `a`, `b` and `c`, with an open gate.
 
 import contextlib
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +21,7 @@ from lightkube.resources.core_v1 import Event, Node, NodeStatus, Pod
 
 import lab
 from demo import image as release_image
+from kube_node_ready.daemonset.process import EXIT_NOT_PROVED
 from kube_node_ready.verify import workerpod
 from lab import pki
 from tests.guarded import (
@@ -129,6 +133,8 @@ def test_a_node_without_dns_stays_gated_says_why_and_is_released_once_healed(onc
         assert once.condition("b")["status"] == "False"
         assert once.condition("b")["message"].startswith(f"dns: {DOMAINS[0]}: no answer from ")
         assert once.told("b", "VerificationFailed")[0].startswith(f"dns: {DOMAINS[0]}: no answer from ")
+        assert run_outside(once, "b") == EXIT_NOT_PROVED
+        assert once.is_gated("b"), "this machine's network is not the node's"
         once.plane.nodes["b"].heal()
         once.until("released", lambda: once.is_released("b"))
         once.until("its workload runs", lambda: is_running(waiting()))
@@ -257,6 +263,14 @@ def test_after_going_back_to_once_and_uninstalling_as_documented_nothing_is_left
     site.release.upgrade({"daemonset": {"mode": "once"}})
     site.until("the pods leave the verified nodes", lambda: not site.guards())
     uninstall_as_documented(site)
+
+
+def run_outside(site: Guarded, node: str) -> int:
+    """DaemonSet mode on this machine, with the administrator's kubeconfig. The exit code."""
+    words = [f"--node-name={node}", f"--kubeconfig={site.plane.kubeconfig()}"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
+    program = [sys.executable, "-c", "from kube_node_ready.cli import main; main()"]
+    return subprocess.run([*program, *words], env=environment, timeout=60, check=False).returncode
 
 
 def daemonset(site: Guarded) -> DaemonSet:

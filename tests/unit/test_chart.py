@@ -28,7 +28,7 @@ from kube_node_ready.verify import patches
 from kube_node_ready.verify.model import Node
 from kube_node_ready.verify.workerpod import SELECTOR, worker_pod
 from tests import chart, configs
-from tests.chart import A_CLUSTER, CHART, EXAMPLES, POLICIES, ROOT, Object, Rendered, refusal, render
+from tests.chart import A_CLUSTER, CHART, EXAMPLES, POLICIES, ROOT, Object, Rendered, refusal, render, run
 from tests.chart_sets import SETS
 
 CONTROLLER, WORKER, DAEMONSET = "kube-node-ready-controller", "kube-node-ready-worker", "kube-node-ready"
@@ -1063,6 +1063,16 @@ def test_workers_may_read_what_they_check_and_no_more(worker: dict[str, Any], ri
 )
 def test_the_daemonset_may_do_this_and_no_more(config: dict[str, Any], rights: dict[str, str]) -> None:
     assert render({**ONCE, "config": config}).rights(DAEMONSET) == rights
+
+
+@pytest.mark.parametrize(("kubernetes", "verbs"), [("1.29.9", ["get"]), ("1.30.0", None), ("1.36.3", None)])
+def test_the_daemonset_may_read_its_pod_only_where_tokens_do_not_name_a_node(
+    kubernetes: str, verbs: list[str] | None
+) -> None:
+    done = run("template", "x", CHART, "--set=deploymentMode=daemonset", f"--kube-version={kubernetes}")
+    roles = [one for one in yaml.safe_load_all(done.stdout) if one and one["kind"] == "Role"]
+    granted = [rule["verbs"] for role in roles for rule in role["rules"] if rule["resources"] == ["pods"]]
+    assert granted == ([verbs] if verbs else [])
 
 
 def test_rights_are_the_only_thing_that_rbac_switches_off() -> None:

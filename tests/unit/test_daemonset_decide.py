@@ -11,10 +11,12 @@ from kube_node_ready.daemonset.model import (
     Forget,
     Memory,
     OwnPolicy,
+    Releases,
     Round,
     Rules,
     RunChecks,
     Seen,
+    ShowTrouble,
     Step,
 )
 from kube_node_ready.objects import Taint
@@ -295,6 +297,118 @@ class TestBlind:
     def test_the_node_is_looked_at_meanwhile(self) -> None:
         known = memory(*[a_round(FAILS, sighted=False)] * 9)
         assert blindly(NOW, known, ONCE).recheck == ONCE.look
+
+
+def undone(*times: datetime, gated: bool = True) -> Releases:
+    """Releases at these times, each of which was undone before the next look."""
+    known = Releases()
+    for time in times:
+        known = known.after_release(time).after_look(time, is_open=False, is_gated=gated)
+    return known
+
+
+class TestSetbacks:
+    @pytest.mark.parametrize(
+        ("times", "wait"), [(1, 1), (2, 2), (3, 4), (4, 8), (9, 256), (10, 300), (99, 300)], ids=str
+    )
+    def test_the_next_release_waits_longer_each_time(self, times: int, wait: int) -> None:
+        known = undone(*[NOW] * times)
+        assert known.wait(NOW) == wait * SECOND
+        assert known.wait(NOW + wait * SECOND) == timedelta()
+
+    def test_meanwhile_the_node_is_looked_at(self) -> None:
+        known = Memory(releases=replace(undone(*[NOW] * 9), told=NOW))
+        step = look(verified(GATE), known)
+        assert (step.phase, step.recheck) == (Phase.BACKING_OFF, ONCE.look)
+        assert Release not in kinds(step)
+
+    def test_a_clock_that_was_set_back_does_not_prolong_the_wait(self) -> None:
+        assert undone(*[NOW + 365 * 24 * 60 * MINUTE] * 9).wait(NOW) == timedelta()
+
+    def test_once_is_not_a_contest(self) -> None:
+        once, twice = undone(NOW), undone(NOW, NOW)
+        assert (once.contested, twice.contested) == (False, True)
+        assert not look(verified(GATE), Memory(releases=once)).effects
+        news = [
+            effect for effect in look(verified(GATE), Memory(releases=twice)).effects if isinstance(effect, Announce)
+        ]
+        assert [(one.reason, one.warning) for one in news] == [("GateContested", True)]
+
+    def test_a_label_that_is_taken_off_is_not_a_contest(self) -> None:
+        assert not undone(*[NOW] * 9, gated=False).contested
+
+    def test_it_is_shown_by_the_condition_until_the_condition_shows_it(self) -> None:
+        known = Memory(releases=replace(undone(NOW, NOW), told=NOW))
+        shown = decide(Seen(NOW, verified(GATE), "7", "True"), known, ONCE)
+        assert kinds(shown) == [ShowTrouble]
+        assert not decide(Seen(NOW, verified(GATE), "7", "False"), known, ONCE).effects
+        assert not decide(Seen(NOW, verified(GATE), "7", None), known, ONCE).effects, "no right to write conditions"
+
+    def test_a_contested_gate_needs_a_new_proof_before_each_release(self) -> None:
+        known = Memory(last=a_round(at=NOW - MINUTE), releases=replace(undone(NOW, NOW), told=NOW))
+        later = 2 * SECOND
+        seen = Seen(NOW + later, verified(GATE), "7", "False")
+        assert decide(seen, known, ONCE).effects == (RunChecks(),)
+        passed = replace(known, last=a_round(at=NOW + SECOND))
+        assert Release in kinds(decide(seen, passed, ONCE))
+        failed_since = replace(known, last=a_round(FAILS, at=NOW + later))
+        held = decide(seen, failed_since, ONCE)
+        assert (held.phase, held.effects, held.recheck) == (Phase.BACKING_OFF, (), 2 * SECOND)
+        again = Seen(NOW + 2 * later, verified(GATE), "7", "False")
+        assert decide(again, failed_since, ONCE).effects == (RunChecks(),)
+
+    def test_a_refusal_is_told_with_the_servers_message(self) -> None:
+        known = Memory(releases=Releases().after_refusal(NOW, "change freeze"))
+        news, shown = look(gated(), known).effects
+        assert isinstance(news, Announce)
+        assert isinstance(shown, ShowTrouble)
+        assert (news.reason, news.warning, shown.reason) == ("ReleaseRefused", True, "ReleaseRefused")
+        assert "change freeze" in news.message
+        assert shown.message == news.message
+
+    def test_a_release_that_succeeds_ends_a_refusal_and_not_a_contest(self) -> None:
+        refused = replace(Releases().after_refusal(NOW, "no"), told=NOW).after_release(NOW)
+        assert (refused.in_trouble, refused.told, refused.refusal) == (False, None, "")
+        contested = replace(undone(NOW, NOW), told=NOW).after_release(NOW)
+        assert (contested.contested, contested.told) == (True, NOW)
+
+    def test_a_gate_that_stays_open_for_ten_minutes_is_forgiven(self) -> None:
+        known = undone(NOW, NOW).after_release(NOW)
+        early = known.after_look(NOW + 9 * MINUTE, is_open=True, is_gated=False)
+        assert early.contested
+        assert early.after_look(NOW + 10 * MINUTE, is_open=True, is_gated=False) == Releases()
+
+    def test_each_release_is_counted_as_undone_once(self) -> None:
+        known = undone(NOW)
+        assert known.after_look(NOW, is_open=False, is_gated=True) == known
+
+    def test_a_node_that_is_open_or_being_deleted_waits_for_nothing(self) -> None:
+        known = Memory(releases=undone(*[NOW] * 9))
+        assert look(verified(), known).phase is Phase.VERIFIED
+        assert look(replace(verified(GATE), deleting=True), known).phase is Phase.IGNORED
+
+
+class TestProof:
+    def test_a_skipped_check_opens_no_gate(self) -> None:
+        skipped = replace(a_round(attempt=1), skipped=1)
+        assert not skipped.passed
+        assert not skipped.failed
+        step = look(gated(), memory(skipped))
+        assert Release not in kinds(step)
+        assert "a skipped check proves nothing" in step.reason
+
+    def test_what_does_not_apply_is_named_and_not_counted(self) -> None:
+        report = Report((*PASSES.checks, CheckResult("matrix", ok=True, error="no other node")))
+        done = replace(a_round(report, attempt=1), not_applicable=("matrix",))
+        (release,) = look(gated(), memory(done)).effects
+        assert isinstance(release, Release)
+        assert [check.name for check in release.record.checks] == ["dns"]
+        told = look(replace(verified(), record=replace(PROOF, checks=release.record.checks)), memory(done)).effects[1]
+        assert isinstance(told, Announce)
+        assert told.message == "attempt 1: 1 checks passed, the slowest in 3 ms; not applicable: matrix"
+
+    def test_if_nothing_applies_nothing_is_proved(self) -> None:
+        assert not replace(a_round(), not_applicable=("dns",)).passed
 
 
 def test_a_round_without_any_result_proves_nothing() -> None:

@@ -3,7 +3,7 @@
 Checks prove something about the machine that they run on. So before anything is written to a Node, the pod's own token
 is read. Since Kubernetes 1.30 it names the pod's node; before that only the pod, whose spec names the node. Both are
 covered by the token's signature, and the API server has accepted this very token right before: nothing is read from it
-until then. docs/decisions/0009-proofs-come-from-the-node.md has the alternatives.
+until then. docs/decisions/0010-proofs-come-from-the-node.md has the alternatives.
 """
 
 import base64
