@@ -101,6 +101,8 @@ def work(
         node = node or _nodes_name(dry_run=dry_run)
         results, stopped = _check(settings, environ, folder)
         code = _verdict(results, stopped=stopped, may_skip=asked_for_dry_run)
+        if code == EXIT_NOT_PROVED:
+            error = "a check could not be tried from here, and a skipped check proves nothing"
     except SettingsError as why:
         code, error = EXIT_CONFIGURATION, str(why)
     except NoAccessError as why:

@@ -28,7 +28,7 @@ from kube_node_ready.verify import patches
 from kube_node_ready.verify.model import Node
 from kube_node_ready.verify.workerpod import SELECTOR, worker_pod
 from tests import chart, configs
-from tests.chart import A_CLUSTER, CHART, EXAMPLES, POLICIES, ROOT, Object, Rendered, refusal, render, run
+from tests.chart import A_CLUSTER, CHART, EXAMPLES, POLICIES, ROOT, Object, Rendered, refusal, render
 from tests.chart_sets import SETS
 
 CONTROLLER, WORKER, DAEMONSET = "kube-node-ready-controller", "kube-node-ready-worker", "kube-node-ready"
@@ -1069,7 +1069,7 @@ def test_the_daemonset_may_do_this_and_no_more(config: dict[str, Any], rights: d
 def test_the_daemonset_may_read_its_pod_only_where_tokens_do_not_name_a_node(
     kubernetes: str, verbs: list[str] | None
 ) -> None:
-    done = run("template", "x", CHART, "--set=deploymentMode=daemonset", f"--kube-version={kubernetes}")
+    done = chart.run("template", "x", CHART, "--set=deploymentMode=daemonset", f"--kube-version={kubernetes}")
     roles = [one for one in yaml.safe_load_all(done.stdout) if one and one["kind"] == "Role"]
     granted = [rule["verbs"] for role in roles for rule in role["rules"] if rule["resources"] == ["pods"]]
     assert granted == ([verbs] if verbs else [])

@@ -344,6 +344,10 @@ class TestSetbacks:
         assert not decide(Seen(NOW, verified(GATE), "7", "False"), known, ONCE).effects
         assert not decide(Seen(NOW, verified(GATE), "7", None), known, ONCE).effects, "no right to write conditions"
 
+    def test_a_condition_that_cannot_be_written_does_not_keep_the_gate_closed(self) -> None:
+        known = Memory(releases=replace(undone(NOW, NOW), told=NOW))
+        assert decide(Seen(NOW + 2 * SECOND, verified(GATE), "7", "True"), known, ONCE).effects == (RunChecks(),)
+
     def test_a_contested_gate_needs_a_new_proof_before_each_release(self) -> None:
         known = Memory(last=a_round(at=NOW - MINUTE), releases=replace(undone(NOW, NOW), told=NOW))
         later = 2 * SECOND

@@ -222,6 +222,7 @@ class TestCannotCheck:
         assert pod.work(**outside) == 4, "what is skipped proves nothing, and exit code 0 opens a gate"
         assert {check["name"] for check in pod.report["checks"] if check["ok"]} >= {"api", "services", "payload"}
         assert [check["target"] for check in pod.report["checks"] if check.get("skipped")] == ["kube-system/kube-dns"]
+        assert pod.report["error"] == "a check could not be tried from here, and a skipped check proves nothing"
         assert pod.work(**outside, DRY_RUN="true") == 4, (
             "a ConfigMap can say that, and so it is no reason to open a gate"
         )

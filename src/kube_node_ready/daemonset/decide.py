@@ -135,7 +135,9 @@ def _after_setback(seen: Seen, memory: Memory, rules: Rules) -> Step | None:
     failed_since = last.ended if last and not last.passed and releases.last and last.ended > releases.last else None
     wait = replace(releases, last=failed_since).wait(seen.now) if failed_since else releases.wait(seen.now)
     why = setback(releases)
-    if (news := tuple(_of_setback(seen, releases, why))) or wait > _NONE:
+    # A condition that cannot be written must not keep the gate closed, so it is not waited for.
+    if wait > _NONE or releases.is_due_to_tell(seen.now):
+        news = tuple(_of_setback(seen, releases, why))
         return Step(Phase.BACKING_OFF, why, news, min(wait, rules.look), rules.policy)
     if releases.contested and not _is_proved_since(last, releases):
         return Step(Phase.VERIFYING, why, (RunChecks(),), _NONE, rules.policy)
