@@ -358,6 +358,7 @@ class TestSetbacks:
         failed_since = replace(known, last=a_round(FAILS, at=NOW + later))
         held = decide(seen, failed_since, ONCE)
         assert (held.phase, held.effects, held.recheck) == (Phase.BACKING_OFF, (), 2 * SECOND)
+        assert held.reason == "the gate is contested, and the last checks failed: dns: a.example: timed out"
         again = Seen(NOW + 2 * later, verified(GATE), "7", "False")
         assert decide(again, failed_since, ONCE).effects == (RunChecks(),)
 
@@ -369,6 +370,14 @@ class TestSetbacks:
         assert (news.reason, news.warning, shown.reason) == ("ReleaseRefused", True, "ReleaseRefused")
         assert "change freeze" in news.message
         assert shown.message == news.message
+
+    def test_a_node_that_fails_after_a_refusal_is_retried_like_any_other(self) -> None:
+        """Its checks did not pass, so what is said of a release would not be true any more."""
+        refused = Releases().after_refusal(NOW - MINUTE, "change freeze")
+        known = replace(memory(a_round(FAILS, attempt=1)), releases=refused)
+        step = look(gated(), known)
+        assert kinds(step) == [Announce, WriteRecord]
+        assert "the checks passed" not in step.reason
 
     def test_a_release_that_succeeds_ends_a_refusal_and_not_a_contest(self) -> None:
         refused = replace(Releases().after_refusal(NOW, "no"), told=NOW).after_release(NOW)

@@ -216,10 +216,11 @@ class TestPlace:
             ("the-token", "the ServiceAccount's token is not bound to a pod"),
             ("not.base64!.signed", "the ServiceAccount's token is not bound to a pod"),
             ("e30.bm8ganNvbg.signed", "the ServiceAccount's token is not bound to a pod"),
+            (token_of_a_pod_on(NAME, ""), "the ServiceAccount's token is not bound to a pod"),
             (token_of_a_pod_on(""), "the token names no node, and cannot read pod kube-system/pod-1"),
             (token_of_a_pod_on("", "../x"), "cannot read pod kube-system/../x"),
         ],
-        ids=["another node", "no JWT", "not Base64", "not JSON", "no node and no pod", "no name"],
+        ids=["another node", "no JWT", "not Base64", "not JSON", "bound to a Node", "no node and no pod", "no name"],
     )
     def test_any_other_token_is_exit_code_4(
         self, cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], token: str, why: str

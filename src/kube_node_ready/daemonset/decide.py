@@ -132,9 +132,12 @@ def _after_setback(seen: Seen, memory: Memory, rules: Rules) -> Step | None:
     if not (releases.undone or releases.refused) or seen.node.deleting or _is_open(seen.node, rules):
         return None
     last = memory.last
-    failed_since = last.ended if last and not last.passed and releases.last and last.ended > releases.last else None
-    wait = replace(releases, last=failed_since).wait(seen.now) if failed_since else releases.wait(seen.now)
-    why = setback(releases)
+    if failed := _failed_since(last, releases):
+        if not releases.contested:
+            return None  # a failure like any other, with retries of its own
+        releases = replace(releases, last=failed.ended)
+    wait = releases.wait(seen.now)
+    why = f"the gate is contested, and the last checks failed: {failed.reason}" if failed else setback(releases)
     # A condition that cannot be written must not keep the gate closed, so it is not waited for.
     if wait > _NONE or releases.is_due_to_tell(seen.now):
         news = tuple(_of_setback(seen, releases, why))
@@ -175,6 +178,10 @@ def _of_setback(seen: Seen, releases: Releases, why: str) -> list[Effect]:
     if shows_other:
         effects.append(ShowTrouble(node, reason, why, seen.now))
     return effects
+
+
+def _failed_since(last: Round | None, releases: Releases) -> Round | None:
+    return last if last and not last.passed and releases.last and last.ended > releases.last else None
 
 
 def _is_proved_since(last: Round | None, releases: Releases) -> bool:

@@ -55,6 +55,10 @@ class Place:
         if self._is_confirmed:
             return
         found = _bound(self._token())
+        if not found.pod.name:  # a token can also be bound to a Node, for whoever may ask for tokens
+            raise NotProvedError(
+                "the ServiceAccount's token is not bound to a pod, so it does not show which node this is"
+            )
         home = found.node.name or self._node_of_pod(found)
         if home != self._node:
             raise NotProvedError(
@@ -65,10 +69,6 @@ class Place:
 
     def _node_of_pod(self, found: _Bound) -> str:
         """The node in the spec of the pod that the token is bound to."""
-        if not found.pod.name:
-            raise NotProvedError(
-                "the ServiceAccount's token is not bound to a pod, so it does not show which node this is"
-            )
         named = f"{found.namespace}/{found.pod.name}"
         try:
             path = object_path("v1", "pods", found.pod.name, namespace=found.namespace)
