@@ -9,6 +9,7 @@ import pytest
 from kube_node_ready import objects
 from kube_node_ready.gather import View
 from kube_node_ready.verify.model import Cause, Gate, Node, Policy, State, Worker
+from kube_node_ready.verify.patches import MOST_ATTEMPTS
 from kube_node_ready.verify.workerpod import PodTemplate, name_of, read_worker, worker_pod
 from kube_node_ready.worker import attempt
 
@@ -44,7 +45,7 @@ def ended(code: int, message: str = "", reason: str = "") -> list[dict[str, Any]
 
 @pytest.mark.parametrize("name", ["a", AWS, LONG], ids=["short", "as AWS names them", "as long as may be"])
 def test_names_and_labels_are_valid_for_every_node(name: str) -> None:
-    pod = made(name, attempt=9_999_999)
+    pod = made(name, attempt=MOST_ATTEMPTS)
     assert len(pod["metadata"]["name"]) <= 63
     assert all(0 < len(value) <= 63 for value in pod["metadata"]["labels"].values())
     assert all(value[0].isalnum() and value[-1].isalnum() for value in pod["metadata"]["labels"].values())
@@ -247,3 +248,14 @@ def test_what_the_cluster_says_of_a_pod_is_shown_on_one_short_line() -> None:
     worker = seen(phase="Failed", reason="Evicted", message="\x1b[31m" + "x\n" * 5000)
     assert worker.reason.isprintable()
     assert len(worker.reason) <= 500
+
+
+@pytest.mark.parametrize(("ran_on", "is_kept"), [("a", True), ("b", False), ("", False)])
+def test_a_report_is_kept_only_if_the_worker_ran_on_its_own_node(ran_on: str, *, is_kept: bool) -> None:
+    """Other verdicts never count, and a flood of forged workers with long reports must not fill the memory."""
+    pod = made()
+    pod["spec"]["nodeName"] = ran_on
+    message = '{"v":1,"checks":[{"name":"dns","ok":false,"ms":3,"error":"timed out"}]}'
+    worker = read(pod | {"status": {"phase": "Failed", "containerStatuses": ended(1, message)}})
+    assert (worker.report is not None) == is_kept
+    assert worker.reason == "dns: timed out"

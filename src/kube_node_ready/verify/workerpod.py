@@ -137,7 +137,7 @@ def read_worker(pod: Pod) -> Worker | None:
         state=state,
         cause=cause,
         reason=printable(reason, 500),
-        report=read(message) if message else None,
+        report=read(message) if message and _ran_at_home(pod) else None,
         finished=pod.status.phase in _FINISHED,
         fingerprint=fingerprint(pod.spec),
     )
@@ -147,6 +147,11 @@ def _is_made_for(pod: Pod, node_uid: str) -> bool:
     """A kubelet can create mirror pods, of any name and in any namespace; their only owner is its own Node."""
     owners = [(owner.kind, owner.uid) for owner in pod.metadata.owner_references]
     return owners == [("Node", node_uid)] and _MIRROR_ANNOTATION not in (pod.metadata.annotations or {})
+
+
+def _ran_at_home(pod: Pod) -> bool:
+    """Whether it ran on the node it is for. A verdict from elsewhere never counts, so its report is not kept either."""
+    return [owner.name for owner in pod.metadata.owner_references] == [pod.spec.get("nodeName")]
 
 
 def _labels(node: Node, attempt: int) -> dict[str, str]:
