@@ -16,6 +16,8 @@ _RUSH = 32
 """So many verifications at a time make a rush."""
 _RECHECKS = 32
 """So many verified nodes are checked again at a time."""
+_MOST_WORKERS = 16
+"""So many pods that pass for workers of one node are kept: each event of one of them costs time for all of them."""
 _FINGERPRINTS = 10_000
 """Usually there is one. Admission can also make a different spec of every pod."""
 
@@ -189,7 +191,7 @@ class View:
         """The name of the node this is about, if there is one."""
         if before and (after is None or after.uid != before.uid):
             self._forget(before)
-        if after:
+        if after and self._has_room_for(after):
             if before and before.uid == after.uid and before.fingerprint != after.fingerprint:
                 self._edited.add(after.uid)
             self._known.add(after.uid)
@@ -199,6 +201,14 @@ class View:
                 self._settle(node)
         either = after or before
         return self._names.get(either.node_uid) if either else None
+
+    def _has_room_for(self, worker: Worker) -> bool:
+        """A node has two workers at most, one that runs and one kept for its logs. A thousand of them are an attack."""
+        mine = self._workers[worker.node_uid]
+        if worker.name in mine or len(mine) < _MOST_WORKERS:
+            return True
+        node = self._nodes.get(self._names.get(worker.node_uid, ""))
+        return node is not None and worker.attempt in (node.record.attempt, node.record.attempt + 1)
 
     def _count_slots(self, uid: str) -> None:
         """A node takes one slot while a worker runs on it, however many pods pass for its workers.

@@ -242,3 +242,13 @@ class TestWhoseWorkers:
         back = view.snapshot("a", START)
         assert back
         assert (back.witnessed, back.node.pool) == (0, "")
+
+    def test_a_flood_of_workers_of_one_node_is_not_kept(self) -> None:
+        view = self.a_view()
+        for attempt in range(2, 2000):
+            view.worker_changed(None, self.worker(attempt, uid=f"pod-{attempt}"))
+        view.worker_changed(None, self.worker())
+        seen = view.snapshot("a", START)
+        assert seen
+        assert len(seen.workers) == 17
+        assert any(worker.attempt == 1 for worker in seen.workers), "the one that is due counts all the same"
