@@ -1,6 +1,8 @@
 # The same image as `make image` makes, for those who have a container engine: the same code fills it.
 # docker buildx build --platform=linux/amd64,linux/arm64 … needs no emulation, since everything is fetched for the target.
-FROM --platform=$BUILDPLATFORM debian:bookworm-slim AS build
+# Nothing of this base is in the image: it only runs the build. Name a digest to pin it: debian:bookworm-slim@sha256:…
+ARG DEBIAN_IMAGE=debian:bookworm-slim
+FROM --platform=$BUILDPLATFORM $DEBIAN_IMAGE AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates python3 python3-venv
 WORKDIR /build
 COPY requirements/build.txt requirements/runtime.txt requirements/
@@ -12,6 +14,7 @@ ARG VERSION
 ARG COMMIT_HASH
 ARG BUILD_DATE
 ARG TARGETARCH
+ARG DEBIAN_SNAPSHOT
 RUN /venv/bin/python -m release root --arch="${TARGETARCH:-$(dpkg --print-architecture)}" --into=/image
 
 FROM scratch

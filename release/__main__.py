@@ -72,7 +72,12 @@ def _image(arguments: argparse.Namespace, builder: Builder) -> None:
             images.append(builder.image(parts[-1], own, bench, os.environ.get("SOURCE_URL", "")))
     arguments.into.mkdir(parents=True, exist_ok=True)
     archive = arguments.into / f"{facts.NAME}-{builder.build.version}.tar"
-    digest = oci.write(archive, images, name=arguments.name, tag=builder.build.version)
+    contents = {part.architecture: part for part in parts}
+
+    def attest(image: Image, digest: str) -> oci.Statement:
+        return sbom.statement([contents[image.architecture]], own, builder.build, digest)
+
+    digest = oci.write(archive, images, name=arguments.name, tag=builder.build.version, attest=attest)
     bill = archive.with_suffix(".cdx.json")
     bill.write_bytes(sbom.bill(parts, own, builder.build, digest))
     _tell(images, builder.build)

@@ -6,7 +6,7 @@ Times, owners and order are fixed, so the archive depends on its content alone.
 import io
 import json
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from release.store import sha256
 from release.tree import File, Link, Tree, folders
 
 _KIND = "application/vnd.oci.image"
+_STATEMENT = "application/vnd.in-toto+json"
+_NO_PLATFORM = {"architecture": "unknown", "os": "unknown"}
 _FOLDER, _PROGRAM, _DATA = 0o755, 0o755, 0o644
 
 
@@ -54,10 +56,29 @@ def layer(tree: Tree, epoch: int) -> bytes:
     return buffer.getvalue()
 
 
-def write(archive: Path, images: Iterable[Image], *, name: str, tag: str) -> str:
-    """An archive that `ctr images import`, `docker load` and `podman load` take. Returns the digest of its index."""
+@dataclass(frozen=True)
+class Statement:
+    """What is stated about an image, as in-toto has it."""
+
+    predicate_type: str
+    content: bytes
+
+
+Attest = Callable[[Image, str], Statement]
+"""A statement about an image with this digest."""
+
+
+def write(archive: Path, images: Sequence[Image], *, name: str, tag: str, attest: Attest | None = None) -> str:
+    """An archive that `ctr images import`, `docker load` and `podman load` take. Returns the digest of its index.
+
+    Statements are in the index too, as BuildKit puts them there: engines pass over a platform that they do not know,
+    and whatever copies the whole image takes them along.
+    """
     blobs: dict[str, bytes] = {}
     manifests = [_manifest(image, blobs) for image in images]
+    if attest:
+        about = zip(images, [str(one["digest"]) for one in manifests], strict=True)
+        manifests += [_attestation(attest(image, digest), digest, blobs) for image, digest in about]
     kind = f"{_KIND}.index.v1+json"
     index = _json({"schemaVersion": 2, "mediaType": kind, "manifests": manifests})
     described = _keep(blobs, index, kind)
@@ -98,6 +119,24 @@ def _manifest(image: Image, blobs: dict[str, bytes]) -> dict[str, object]:
         }
     )
     return _keep(blobs, manifest, kind) | {"platform": {"architecture": image.architecture, "os": "linux"}}
+
+
+def _attestation(statement: Statement, digest: str, blobs: dict[str, bytes]) -> dict[str, object]:
+    """The manifest of a statement about the manifest with this digest."""
+    layer = _keep(blobs, statement.content, _STATEMENT)
+    rootfs = {"type": "layers", "diff_ids": [layer["digest"]]}
+    config = _json({**_NO_PLATFORM, "config": {}, "rootfs": rootfs})
+    kind = f"{_KIND}.manifest.v1+json"
+    manifest = _json(
+        {
+            "schemaVersion": 2,
+            "mediaType": kind,
+            "config": _keep(blobs, config, f"{_KIND}.config.v1+json"),
+            "layers": [{**layer, "annotations": {"in-toto.io/predicate-type": statement.predicate_type}}],
+        }
+    )
+    related = {"vnd.docker.reference.digest": digest, "vnd.docker.reference.type": "attestation-manifest"}
+    return _keep(blobs, manifest, kind) | {"platform": _NO_PLATFORM, "annotations": related}
 
 
 def _keep(blobs: dict[str, bytes], blob: bytes, kind: str) -> dict[str, object]:

@@ -13,9 +13,11 @@ from urllib.parse import quote
 from release import debian, facts
 from release.debian import Package
 from release.image import Parts
+from release.oci import Statement
 from release.stamp import Stamp
 from release.wheels import Wheel
 
+_PREDICATE = "https://cyclonedx.org/bom"
 _SPACE = uuid.UUID("5d0c2a3e-8d0a-5f0e-9a51-6f2f0c3c1f4b")
 
 
@@ -48,6 +50,18 @@ def bill(parts: Sequence[Parts], own: Wheel, build: Stamp, digest: str) -> bytes
         ],
     }
     return json.dumps(said, indent=1).encode() + b"\n"
+
+
+def statement(parts: Sequence[Parts], own: Wheel, build: Stamp, digest: str) -> Statement:
+    """The bill of one image, for the image to carry it along."""
+    algorithm, _, value = digest.partition(":")
+    stated = {
+        "_type": "https://in-toto.io/Statement/v0.1",
+        "predicateType": _PREDICATE,
+        "subject": [{"name": facts.NAME, "digest": {algorithm: value}}],
+        "predicate": json.loads(bill(parts, own, build, digest)),
+    }
+    return Statement(_PREDICATE, json.dumps(stated, separators=(",", ":"), sort_keys=True).encode())
 
 
 def _of_package(package: Package) -> dict[str, Any]:

@@ -67,6 +67,31 @@ class TestArchives:
             oci.write(tmp_path / name, [an_image("amd64")], name="thing", tag="1")
         assert (tmp_path / "one.tar").read_bytes() == (tmp_path / "two.tar").read_bytes()
 
+    def test_a_bill_of_materials_is_attached_to_each_image(self, tmp_path: Path) -> None:
+        def attest(image: Image, digest: str) -> oci.Statement:
+            return sbom.statement([some_parts(image.architecture)], a_wheel("kube-node-ready"), BUILD, digest)
+
+        images = [an_image("amd64"), an_image("arm64")]
+        digest = oci.write(tmp_path / "image.tar", images, name="thing", tag="1", attest=attest)
+        blobs = read_archive(tmp_path / "image.tar")
+        *found, amd64, arm64 = json.loads(blob(blobs, digest))["manifests"]
+        assert [one["platform"]["architecture"] for one in found] == ["amd64", "arm64"]
+        for image, attached in zip(found, (amd64, arm64), strict=True):
+            assert attached["platform"] == {"architecture": "unknown", "os": "unknown"}
+            assert attached["annotations"]["vnd.docker.reference.type"] == "attestation-manifest"
+            assert attached["annotations"]["vnd.docker.reference.digest"] == image["digest"]
+            manifest = json.loads(blob(blobs, attached["digest"]))
+            config = json.loads(blob(blobs, manifest["config"]["digest"]))
+            (layer,) = manifest["layers"]
+            assert config["rootfs"]["diff_ids"] == [layer["digest"]]
+            assert layer["annotations"] == {"in-toto.io/predicate-type": "https://cyclonedx.org/bom"}
+            stated = json.loads(blob(blobs, layer["digest"]))
+            assert f"sha256:{stated['subject'][0]['digest']['sha256']}" == image["digest"]
+            architecture = image["platform"]["architecture"]
+            assert f"pkg:deb/debian/libc6@2.36-9%2Bdeb12u1?arch={architecture}&distro=debian-12" in [
+                one["purl"] for one in stated["predicate"]["components"]
+            ]
+
 
 class TestTrees:
     def test_a_link_is_followed_to_its_file(self) -> None:
@@ -242,13 +267,17 @@ class TestDockerfile:
     def test_it_takes_the_build_arguments(self) -> None:
         first, last = stages()
         assert last["ARG"] == list(facts.BUILD_ARGUMENTS)
-        assert first["ARG"] == [name for name in facts.BUILD_ARGUMENTS if name != "SOURCE_URL"] + ["TARGETARCH"]
+        assert first["ARG"] == [name for name in facts.BUILD_ARGUMENTS if name != "SOURCE_URL"] + [
+            "TARGETARCH",
+            debian.SNAPSHOT,
+        ]
         script = (CHECKOUT / "scripts/docker-build").read_text()
-        assert re.findall(r'--build-arg "(\w+)=', script) == list(facts.BUILD_ARGUMENTS)
+        assert re.findall(r'--build-arg "(\w+)=', script) == [*facts.BUILD_ARGUMENTS, *defaults(), debian.SNAPSHOT]
 
     def test_it_builds_by_the_same_code_on_the_same_debian(self) -> None:
         first = stages()[0]
-        assert first["FROM"] == [f"--platform=$BUILDPLATFORM debian:{debian.RELEASE}-slim AS build"]
+        assert first["FROM"] == ["--platform=$BUILDPLATFORM $DEBIAN_IMAGE AS build"]
+        assert defaults() == {"DEBIAN_IMAGE": f"debian:{debian.RELEASE}-slim"}
         assert first["RUN"][-1].startswith("/venv/bin/python -m release root ")
 
     def test_it_copies_what_there_is_and_all_that_a_build_is_made_of(self) -> None:
@@ -388,9 +417,16 @@ def an_elf(*needed: str) -> bytes:
     return header + load + table + strings + dynamic
 
 
+def defaults() -> dict[str, str]:
+    """The Dockerfile's arguments before its first stage."""
+    before = (CHECKOUT / "Dockerfile").read_text().partition("FROM ")[0]
+    return dict(re.findall(r"(?m)^ARG (\w+)=(\S+)$", before))
+
+
 def stages() -> list[dict[str, list[str]]]:
     """The Dockerfile's stages: what follows each instruction's word."""
     text = re.sub(r"\\\n\s*", "", re.sub(r"(?m)^#.*\n", "", (CHECKOUT / "Dockerfile").read_text()))
+    text = text[text.index("FROM ") :]
     found: list[dict[str, list[str]]] = []
     for line in filter(None, text.splitlines()):
         word, _, rest = line.partition(" ")
