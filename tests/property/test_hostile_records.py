@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kube_node_ready import ledger, objects
+from kube_node_ready import ledger
 from kube_node_ready.console import output, picture, screen, status, story, table, told
 from kube_node_ready.console.installed import Installed
 from kube_node_ready.console.picture import Picture
@@ -72,7 +72,7 @@ POLICIES = (
 )
 
 
-def a_node(annotation: str, *, labelled: bool, gated: bool) -> objects.Node:
+def a_node(annotation: str, *, labelled: bool, gated: bool) -> picture.NodeWire:
     node = {
         "metadata": {
             "name": "a",
@@ -85,7 +85,7 @@ def a_node(annotation: str, *, labelled: bool, gated: bool) -> objects.Node:
         "spec": {"taints": [GATE] if gated else []},
         "status": {"nodeInfo": {"bootID": "boot"}},
     }
-    return msgspec.convert(node, objects.Node)
+    return msgspec.convert(node, picture.NodeWire)
 
 
 class Present:
@@ -140,7 +140,7 @@ def test_no_annotation_stops_a_decision_or_a_look(
     look(wire, policy)
 
 
-def look(wire: objects.Node, policy: Policy) -> None:
+def look(wire: picture.NodeWire, policy: Policy) -> None:
     """Everything that the command line shows of it is printable."""
     installed = Installed(policy, "kube-system", slots=9)
     known = picture.nodes(installed).keep(wire)

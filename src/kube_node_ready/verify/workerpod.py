@@ -45,6 +45,7 @@ _HOPELESS = frozenset(
 _EXITS = {
     1: Cause.CHECKS,
     2: Cause.MISCONFIGURED,
+    4: Cause.MISCONFIGURED,
 }
 
 
