@@ -22,27 +22,30 @@ def is_dns_subdomain(name: str) -> bool:
 def collection_path(api: str, resource: str, *, namespace: str | None = None) -> str:
     """Where the objects of one kind are listed and created: `collection_path("v1", "nodes")`."""
     within = f"namespaces/{_checked(namespace, 'namespace')}/" if namespace is not None else ""
-    return f"{_root(api)}/{within}{resource}"
+    return f"{_root(api)}/{within}{_checked(resource, 'resource', 'a word such as nodes')}"
 
 
 def object_path(api: str, resource: str, name: str, *, namespace: str | None = None, subresource: str = "") -> str:
     """One object, or a part of it. An empty name is rejected: the path would mean the whole collection."""
     path = f"{collection_path(api, resource, namespace=namespace)}/{_checked(name, f'name in {resource}')}"
-    return f"{path}/{subresource}" if subresource else path
+    return f"{path}/{_checked(subresource, 'subresource', 'a word such as status')}" if subresource else path
 
 
 def group_path(group: str) -> str:
     """Where the server lists the versions of an API group."""
-    return f"/apis/{group}"
+    return f"/apis/{_checked(group, 'API group')}"
 
 
 def _root(api: str) -> str:
-    return f"/apis/{api}" if "/" in api else f"/api/{api}"
+    group, slash, version = api.rpartition("/")
+    if not _is_label(version) or (slash and not is_dns_subdomain(group)):
+        raise InvalidNameError(f"API version: {api[:_SHOWN]!r} is invalid; expected one such as v1 or apps/v1")
+    return f"/apis/{api}" if slash else f"/api/{api}"
 
 
-def _checked(name: str, what: str) -> str:
+def _checked(name: str, what: str, expected: str = "a DNS subdomain such as node-1.example") -> str:
     if not is_dns_subdomain(name):
-        raise InvalidNameError(f"{what}: {name[:_SHOWN]!r} is invalid; expected a DNS subdomain such as node-1.example")
+        raise InvalidNameError(f"{what}: {name[:_SHOWN]!r} is invalid; expected {expected}")
     return name
 
 

@@ -1,12 +1,14 @@
 """Paths of the Kubernetes API: what becomes part of one, and that nothing else builds them."""
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import pytest
 
 from kube_node_ready.api_paths import InvalidNameError, collection_path, group_path, is_dns_subdomain, object_path
+from kubernetes_daemonset.backends.cluster import ClusterError, collection, path
+from kubernetes_daemonset.changes import Ref
 from tests.shell import ROOT
 
 LONGEST = ".".join(["a" * 63] * 3 + ["a" * 61])
@@ -67,27 +69,154 @@ def test_every_kind_of_path() -> None:
     assert group_path("karpenter.sh") == "/apis/karpenter.sh"
 
 
-ALLOWED = {
-    "api_paths.py": "builds them",
-    "checks/api.py": "the path of the discovery document, which has no names in it",
+SOURCE = ROOT / "src"
+BUILDERS = {
+    "kube_node_ready/api_paths.py": "validates every name",
+    "kubernetes_daemonset/backends/cluster.py": "validates or quotes every name; its kinds are constants",
 }
+ALLOWED = {
+    **BUILDERS,
+    "kube_node_ready/checks/api.py": "the path of the discovery document, which has no names in it",
+}
+JOINED = {
+    **BUILDERS,
+    "kube_node_ready/checks/access.py": "file names in the folder of the ServiceAccount",
+    "kube_node_ready/checks/settings.py": "the path of a URL that the configuration names, for that server only",
+    "kube_node_ready/console/installed.py": "a text for people: which ConfigMap, and its key",
+    "kube_node_ready/console/reading.py": "the User-Agent",
+    "kube_node_ready/daemonset/api.py": "the User-Agent",
+    "kube_node_ready/karpenter.py": "an apiVersion; `collection_path` validates it",
+    "kube_node_ready/kube/client.py": "the User-Agent, and the name of a kind for logs",
+    "kube_node_ready/kube/lease.py": "a text for people",
+    "kube_node_ready/verify/patches.py": "JSON pointers",
+    "kubernetes_daemonset/annotations.py": "the value of an annotation",
+    "kubernetes_daemonset/backends/pulumi.py": "names of Pulumi resources",
+    "kubernetes_daemonset/backends/terraform.py": "file names in Terraform code",
+    "kubernetes_daemonset/changes.py": "a text for people",
+    "kubernetes_daemonset/resources.py": "an apiVersion that is a constant",
+    "kubernetes_daemonset/rules/images.py": "a regular expression",
+    "kubernetes_daemonset/syntax.py": "a regular expression",
+}
+"""Modules that put something before or behind a slash, and what they make of it. None of it is a path of the API."""
 
 
-def texts(module: Path) -> Iterator[str]:
+def texts(tree: ast.Module) -> Iterator[str]:
     """Every text of a module that code can use: docstrings and other statements without effect are left out."""
-    tree = ast.parse(module.read_text())
     idle = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in idle:
             yield node.value
 
 
+def names_the_api(tree: ast.Module) -> bool:
+    """Whether a text begins like a path of the API, with or without its first slash."""
+    roots = ("api/v1/", "apis/", "namespaces/")
+    bare = ("/api", "/apis", "/namespaces")
+    return any(text in bare or text.removeprefix("/").startswith(roots) for text in texts(tree))
+
+
+def joins_paths(tree: ast.Module) -> bool:
+    """Whether a value and a slash become one text: in an f-string, by + or %, `format`, `join` or `urljoin`."""
+    return any(_joins(node) for node in ast.walk(tree))
+
+
+def _joins(node: ast.AST) -> bool:
+    match node:
+        case ast.JoinedStr(values=values):
+            return any(_meet_at_a_slash(one, other) for one, other in pairwise(values))
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mod(), right=right):
+            return _has_slash(left) or _has_slash(right)
+        case ast.AugAssign(op=ast.Add(), value=value):
+            return _has_slash(value)
+        case ast.Call(func=ast.Attribute(value=text, attr="join" | "format")):
+            return _has_slash(text)
+        case ast.Call(func=ast.Attribute(attr="urljoin") | ast.Name(id="urljoin")):
+            return True
+    return False
+
+
+def _meet_at_a_slash(one: ast.expr, other: ast.expr) -> bool:
+    match one, other:
+        case ast.Constant(value=str() as text), ast.FormattedValue():
+            return text.endswith("/")
+        case ast.FormattedValue(), ast.Constant(value=str() as text):
+            return text.startswith("/")
+    return False
+
+
+def _has_slash(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and "/" in node.value
+
+
+def modules_that(build: Callable[[ast.Module], bool]) -> set[str]:
+    modules = (module for module in SOURCE.rglob("*.py") if not module.name.endswith("_pb2.py"))
+    return {str(module.relative_to(SOURCE)) for module in modules if build(ast.parse(module.read_text()))}
+
+
 def test_no_path_of_the_api_is_built_elsewhere() -> None:
-    source = ROOT / "src" / "kube_node_ready"
-    roots = ("/api/", "/apis/", "/namespaces/")
-    found = {
-        str(module.relative_to(source))
-        for module in source.rglob("*.py")
-        if any(f"{text}/".startswith(roots) for text in texts(module))
-    }
-    assert found == set(ALLOWED)
+    assert modules_that(names_the_api) == set(ALLOWED)
+
+
+def test_nothing_is_appended_to_a_path_elsewhere() -> None:
+    assert modules_that(joins_paths) == set(JOINED)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'f"{nodes}/{name}"',
+        'f"{nodes}/status"',
+        'nodes + "/" + name',
+        'nodes + f"/{name}"',
+        '"%s/%s" % (nodes, name)',
+        '"{}/{}".format(nodes, name)',
+        '"/".join([nodes, name])',
+        "urljoin(nodes, name)",
+        'path += "/" + name',
+        'path += "/status"',
+    ],
+)
+def test_a_name_that_is_appended_to_a_path_is_found(code: str) -> None:
+    assert joins_paths(ast.parse(code))
+
+
+@pytest.mark.parametrize(
+    "code", ['x = "/api/v1/nodes"', 'x = f"apis/{group}"', 'x = "namespaces/"', 'x = f"/api/v1/{x}"']
+)
+def test_a_text_that_begins_like_a_path_is_found(code: str) -> None:
+    assert names_the_api(ast.parse(code))
+
+
+@pytest.mark.parametrize(
+    "api", ["v1/../nodes", "karpenter.sh/v1/x", "karpenter.sh/", "/v1", "v1?x", "a\r\nb", "", "../v1"]
+)
+def test_what_is_not_an_api_version_is_rejected(api: str) -> None:
+    with pytest.raises(InvalidNameError, match=r"^API version: .+ is invalid; expected"):
+        collection_path(api, "nodeclaims")
+
+
+@pytest.mark.parametrize("word", ["", "..", "nodes/x", "nodes?x", "a b"])
+def test_what_is_not_a_resource_is_rejected(word: str) -> None:
+    with pytest.raises(InvalidNameError, match=r"^resource: "):
+        collection_path("v1", word)
+    if word:
+        with pytest.raises(InvalidNameError, match=r"^subresource: "):
+            object_path("v1", "nodes", "a", subresource=word)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a%2fb"])
+def test_the_component_rejects_what_is_not_one_segment_of_a_path(name: str) -> None:
+    with pytest.raises(ClusterError, match=r"^Secret: name .+ is invalid; expected one segment of a path"):
+        path(Ref("Secret", name, "n"))
+    if name:  # without a namespace, a path means all of them
+        with pytest.raises(ClusterError, match=r"^Secret: namespace .+ is invalid"):
+            collection("Secret", name)
+
+
+def test_the_component_quotes_what_rbac_allows_in_names() -> None:
+    assert path(Ref("ClusterRole", "system:a b?c")).endswith("/clusterroles/system%3Aa%20b%3Fc")
+
+
+def test_what_is_not_an_api_group_is_rejected() -> None:
+    with pytest.raises(InvalidNameError, match=r"^API group: "):
+        group_path("karpenter.sh/../x")

@@ -85,12 +85,21 @@ class NamespaceMissing(Missing):
 
 
 def path(ref: Ref) -> str:
-    return f"{collection(ref.kind, ref.namespace)}/{quote(ref.name, safe='')}"
+    return f"{collection(ref.kind, ref.namespace)}/{_segment(ref.name, f'{ref.kind}: name')}"
 
 
 def collection(kind: str, namespace: str = "") -> str:
     api, plural, namespaced = KINDS[kind]
-    return f"/{api}/namespaces/{quote(namespace, safe='')}/{plural}" if namespaced and namespace else f"/{api}/{plural}"
+    if not namespaced or not namespace:
+        return f"/{api}/{plural}"
+    return f"/{api}/namespaces/{_segment(namespace, f'{kind}: namespace')}/{plural}"
+
+
+def _segment(name: str, what: str) -> str:
+    """The rule of Kubernetes for names of all kinds. Quoting alone would let `..` mean another path."""
+    if name in ("", ".", "..") or "/" in name or "%" in name:
+        raise ClusterError(f"{what} {name!r} is invalid; expected one segment of a path")
+    return quote(name, safe="")
 
 
 class Cluster:
