@@ -10,7 +10,7 @@ PYTEST := $(PYTHON) -m pytest
 ON_CLUSTERS := GOGC=400 $(PYTEST)
 INSTALLED := .venv/.installed
 
-.PHONY: help setup run stop test lint fmt proto types unit property cluster e2e karpenter old-kubernetes bench chart image image-test \
+.PHONY: help setup run stop test lint fmt proto types unit property cluster e2e karpenter old-kubernetes bench chart mutants audit image image-test \
 	docker-build build build-controller build-worker build-all pins clean
 
 help: ## list these verbs
@@ -68,6 +68,12 @@ karpenter: setup ## tests with the real Karpenter, which is built first: 4 minut
 old-kubernetes: setup ## the chart on Kubernetes 1.31, which is built first: 9 minutes, once; not part of `make test`
 	$(PYTHON) -m lab build --kubernetes 1.31.4
 	$(PYTEST) tests/old_kubernetes
+
+mutants: $(INSTALLED) ## do the tests notice every small change to the decision core? minutes; MODULES="budget patches" for some
+	@$(PYTHON) -m tests.mutants $(MODULES)
+
+audit: $(INSTALLED) ## ask OSV, over the network, for known vulnerabilities of the pinned Python packages
+	@$(PYTHON) scripts/audit
 
 bench: setup ## measure everything on a quiet machine and write docs/performance.md: an hour; STEPS="burst idle" for some
 	@$(PYTHON) -m bench.all $(STEPS)
