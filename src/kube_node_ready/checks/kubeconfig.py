@@ -135,7 +135,7 @@ def _token_of(plugin: Section, path: Path) -> str:
     environ = {**os.environ, "KUBERNETES_EXEC_INFO": json.dumps(asked), **added}
     where = f"{path}: the credential plugin {command}"
     try:
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: S603  the kubeconfig names the program, as for kubectl; no shell is involved
             [command, *map(str, words)],
             env=environ,
             stdin=subprocess.DEVNULL,

@@ -53,8 +53,10 @@ def _output(program: UserExec) -> bytes:
     asked = {"kind": "ExecCredential", "apiVersion": program.apiVersion, "spec": {"interactive": os.isatty(0)}}
     further = {one.name: one.value for one in program.env or []} | {"KUBERNETES_EXEC_INFO": json.dumps(asked)}
     command = [program.command, *(program.args or [])]
+    environment = os.environ | further
     try:
-        done = subprocess.run(command, env=os.environ | further, stdout=subprocess.PIPE, timeout=_SECONDS, check=False)
+        # The kubeconfig names the program, as for kubectl; no shell is involved.
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, timeout=_SECONDS, check=False)  # noqa: S603
     except OSError as why:
         hint = "".join(f"; {' '.join(text.split())}" for text in [program.installHint] if text)
         raise LoginError(f"{program.command}: {why.strerror}{hint}") from why
