@@ -1,0 +1,273 @@
+"""Mutation testing of the decision core: does some fast test fail for every small change to it?
+
+One process runs the tests once and notes the functions that each of them calls. It is forked for each mutant of a
+function, replaces that function's code, and runs the tests that call it, the fastest first, until one fails. Mutants of
+code that runs on import are imported by processes that have not imported the core yet. A mutant that no test notices
+has survived.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import signal
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tests.mutants.operators import Mutant, mutants, mutated
+
+_PACKAGE = "kube_node_ready.verify"
+_CORE = Path("src/kube_node_ready/verify")
+_TESTS = ("decide", "fingerprint", "patches", "reports", "reverify", "verify_*", "workerpod")
+_ACCEPTED = Path(__file__).with_name("accepted.toml")
+_LEAST_KILLED = 95
+_LONGEST = 120
+_OURS = ("kube_node_ready", "tests", "conftest", "__main__")
+
+
+class Baseline(msgspec.Struct):
+    """What the unmodified core does."""
+
+    seconds: dict[str, float] = {}
+    called: dict[str, set[str]] = {}
+    """Functions of the core, by test."""
+    imported: list[str] = []
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """Those that can notice it, the fastest first. What runs on import can concern every test."""
+        function = f"{mutant.module}.{mutant.scope}"
+        tests = (test for test, called in self.called.items() if not mutant.scope or function in called)
+        return sorted(tests, key=self.seconds.__getitem__)
+
+
+@dataclass
+class _Loop:
+    """A pytest plugin: runs the tests as they are, then against each mutant of a function."""
+
+    mutants: Sequence[Mutant]
+    processes: int
+    baseline: Baseline = field(default_factory=Baseline)
+    alive: list[str] = field(default_factory=list)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        for item in items.values():
+            self._measure(item)
+        if not session.testsfailed:
+            alive = _survivors(
+                self.mutants,
+                self.baseline,
+                self.processes,
+                lambda mutant, tests: _passes_in_place(mutant, tests, items),
+            )
+            self.alive += [mutant.name for mutant in alive]
+        return True
+
+    def _measure(self, item: pytest.Item) -> None:
+        core = f"{_CORE.resolve()}/"
+        called: set[str] = set()
+
+        def enter(frame: FrameType, _: str, __: object) -> None:
+            code = frame.f_code
+            if code.co_filename.startswith(core):
+                called.add(f"{code.co_filename[len(core) : -3]}.{code.co_qualname}")
+
+        began = time.perf_counter()
+        sys.settrace(enter)
+        try:
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+        finally:
+            sys.settrace(None)
+        self.baseline.seconds[item.nodeid] = time.perf_counter() - began
+        self.baseline.called[item.nodeid] = called
+
+
+def _passes_in_place(mutant: Mutant, tests: Sequence[str], items: Mapping[str, pytest.Item]) -> bool:
+    code = compile(mutated(_source(mutant.module), mutant), mutant.module, "exec")
+    owner: Any = importlib.import_module(f"{_PACKAGE}.{mutant.module}")
+    *classes, name = mutant.scope.split(".")
+    for part in classes:
+        owner = getattr(owner, part)
+    found: Any = vars(owner)[name]
+    function: Any = found.fget if isinstance(found, property) else found
+    function.__code__ = next(part for part in _parts(code) if part.co_qualname == mutant.scope)
+    for item in map(items.__getitem__, tests):
+        item._initrequest()  # type: ignore[attr-defined]  # it ran before
+        if any(report.failed for report in runtestprotocol(item, nextitem=None, log=False)):
+            return False
+    return True
+
+
+def _parts(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _parts(constant)
+
+
+@dataclass
+class _Selecting:
+    tests: Sequence[str]
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        wanted = {item.nodeid: item for item in items}
+        items[:] = [wanted[test] for test in self.tests]
+
+
+@dataclass
+class _MutatedImport(MetaPathFinder, Loader):
+    """Makes one module of the core import as its mutant."""
+
+    mutant: Mutant
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        del path, target
+        return importlib.util.spec_from_loader(name, self) if name == f"{_PACKAGE}.{self.mutant.module}" else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        code = compile(mutated(_source(self.mutant.module), self.mutant), self.mutant.module, "exec")
+        exec(code, module.__dict__)  # noqa: S102
+
+
+def _pytest(files: Sequence[str], plugin: object) -> int:
+    quiet = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "addopts="]
+    return int(pytest.main([*quiet, *files], plugins=[plugin]))
+
+
+def _source(module: str) -> str:
+    return (_CORE / f"{module}.py").read_text()
+
+
+def _of_functions(chosen: Sequence[Mutant], processes: int) -> tuple[Baseline, list[str]]:
+    """In a process of its own, so that this one never imports the core."""
+    read, write = os.pipe()
+    if not os.fork():
+        os.close(read)
+        loop = _Loop(chosen, processes)
+        files = [str(path) for name in _TESTS for path in sorted(Path("tests/unit").glob(f"test_{name}.py"))]
+        code = _pytest(files, loop)
+        loop.baseline.imported = [name for name in sys.modules if not name.startswith(_OURS)]
+        with os.fdopen(write, "wb") as pipe:
+            pipe.write(msgspec.json.encode((loop.baseline, loop.alive)) if code == 0 else b"")
+        os._exit(code)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        answer = pipe.read()
+    os.wait()
+    if not answer:
+        sys.exit("mutants: the tests fail without any mutant; see above")
+    return msgspec.json.decode(answer, type=tuple[Baseline, list[str]])
+
+
+def _passes_on_import(mutant: Mutant, tests: Sequence[str]) -> bool:
+    sys.meta_path.insert(0, _MutatedImport(mutant))
+    files = dict.fromkeys(test.partition("::")[0] for test in tests)
+    return _pytest(list(files), _Selecting(tests)) == 0
+
+
+def _survivors(
+    chosen: Sequence[Mutant], baseline: Baseline, processes: int, passes: Callable[[Mutant, Sequence[str]], bool]
+) -> Iterator[Mutant]:
+    running: dict[int, Mutant] = {}
+    waiting = list(reversed(chosen))
+    while waiting or running:
+        while waiting and len(running) < processes:
+            mutant = waiting.pop()
+            tests = baseline.tests_of(mutant)
+            if not tests:
+                yield mutant
+            elif pid := os.fork():
+                running[pid] = mutant
+            else:
+                _be_quiet_and_brief()
+                os._exit(0 if passes(mutant, tests) else 1)
+        if running:
+            pid, status = os.wait()
+            mutant = running.pop(pid)
+            if status == 0:
+                yield mutant
+
+
+def _be_quiet_and_brief() -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_LONGEST)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+
+
+def survivors(every: Sequence[Mutant], processes: int) -> list[str]:
+    baseline, alive = _of_functions([mutant for mutant in every if mutant.scope], processes)
+    for name in baseline.imported:  # once, for all the processes that are forked from here
+        with suppress(ImportError, ValueError):  # not every name is that of a module that can be imported again
+            importlib.import_module(name)
+    on_import = [mutant for mutant in every if not mutant.scope]
+    return alive + [mutant.name for mutant in _survivors(on_import, baseline, processes, _passes_on_import)]
+
+
+def _accepted() -> Mapping[str, str]:
+    entries = tomllib.loads(_ACCEPTED.read_text())["accepted"]
+    return {entry["mutant"]: entry["reason"] for entry in entries}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("modules", nargs="*", help="modules of the core, such as budget; all by default")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    paths = [path for path in sorted(_CORE.glob("*.py")) if not args.modules or path.stem in args.modules]
+    if missing := set(args.modules) - {path.stem for path in paths}:
+        parser.error(f"no such module in {_CORE}: {', '.join(sorted(missing))}")
+    every = [mutant for path in paths for mutant in mutants(path.stem, path.read_text())]
+    began = time.monotonic()
+    passed = report(every, set(survivors(every, args.processes)), _accepted())
+    print(f"{time.monotonic() - began:.0f} s")
+    return 0 if passed else 1
+
+
+def report(every: Sequence[Mutant], alive: set[str], accepted: Mapping[str, str]) -> bool:
+    """Print the result. It is good enough if few mutants survive, and only those that do are accepted."""
+    modules = Counter(mutant.module for mutant in every)
+    unexplained = [mutant for mutant in every if mutant.name in alive and mutant.name not in accepted]
+    living = Counter(mutant.module for mutant in unexplained)
+    known = {mutant.name for mutant in every}
+    outdated = [name for name in accepted if _module(name) in modules and name not in alive]
+    for mutant in unexplained:
+        print(f"survived: {mutant.name}")
+    for name in outdated:
+        print(f"accepted.toml: {name!r} {'is killed' if name in known else 'does not exist'}; remove it")
+    for module, count in modules.items():
+        print(f"{module:14}{count:5} mutants {living[module]:4} survive {_killed(count, living[module]):6.1f} % killed")
+    explained = len(alive.intersection(accepted))
+    killed = _killed(len(every) - explained, len(unexplained))
+    print(
+        f"{len(every)} mutants, {explained} accepted, {killed:.1f} % of the others killed; expected {_LEAST_KILLED} %"
+    )
+    return killed >= _LEAST_KILLED and not outdated
+
+
+def _killed(count: int, alive: int) -> float:
+    return 100 - 100 * alive / count if count else 100
+
+
+def _module(name: str) -> str:
+    return name.partition(":")[0].partition(".")[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
