@@ -22,7 +22,7 @@ def read(spec: dict[str, Any] | None = None, status: dict[str, Any] | None = Non
 def test_every_field_is_read() -> None:
     taint = {"key": "node-ready/unverified", "effect": "NoSchedule", "value": "x"}
     node = read(
-        spec={"providerID": "aws:///i-1", "taints": [taint]},
+        spec={"providerID": "aws:///i-1", "taints": [taint], "unschedulable": True},
         status={"nodeInfo": {"bootID": "boot-1"}},
         labels={"node-ready/verified": "true", "eks.amazonaws.com/nodegroup": "blue"},
         annotations={"node-ready/verification": '{"attempt": 4, "failures": 2}', "node-ready/pause-removal": "true"},
@@ -40,8 +40,10 @@ def test_every_field_is_read() -> None:
         pool="blue",
         claim="claim-uid",
         claim_name="default-x1",
+        claimed=True,
         provider_id="aws:///i-1",
         boot="boot-1",
+        cordoned=True,
         removal_paused=True,
     )
 

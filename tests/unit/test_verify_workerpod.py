@@ -87,6 +87,7 @@ def test_the_pod_is_complete() -> None:
                     "env": [
                         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
                         {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+                        {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                         {"name": "KUBE_NODE_READY_WORKER_CONFIG", "value": '{"a":2,"b":1}'},
                     ],
                     "resources": {"limits": {"memory": "64Mi"}},
