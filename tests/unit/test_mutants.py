@@ -1,0 +1,91 @@
+"""The runner of `make mutants`: what it changes, and when it fails."""
+
+import ast
+
+import pytest
+
+from tests.mutants.__main__ import report
+from tests.mutants.operators import Mutant, mutants, mutated
+
+SOURCE = '''
+"""A docstring."""
+LIMIT = 5
+
+def f(x: int = 1, *, y: "str" = "name") -> bool:
+    """Another."""
+    if x <= LIMIT and not y:
+        return any([g(a=x)], ("first", "a text for people"))
+    return f"text {x}"
+
+class C:
+    @property
+    def p(self) -> bool:
+        return self.x or self.y
+'''
+
+
+def names(source: str) -> set[str]:
+    return {mutant.name for mutant in mutants("m", source)}
+
+
+def test_operators_constants_arguments_and_elements_are_changed() -> None:
+    assert names(SOURCE) == {
+        "m: 5 => 6",
+        "m: 1 => 2",
+        "m: 'name' => 'nameX'",
+        "m.f: if x <= LIMIT and (not y) => True",
+        "m.f: if x <= LIMIT and (not y) => False",
+        "m.f: x <= LIMIT and (not y) => Or",
+        "m.f: x <= LIMIT and (not y) without x <= LIMIT",
+        "m.f: x <= LIMIT and (not y) without not y",
+        "m.f: x <= LIMIT => Lt",
+        "m.f: x <= LIMIT => Gt",
+        "m.f: not y => y",
+        "m.f: any([g(a=x)], ('first', 'a text for people')) => all",
+        "m.f: [g(a=x)] without g(a=x)",
+        "m.f: g() without a=x",
+        "m.f: ('first', 'a text for people') without 'first'",
+        "m.f: ('first', 'a text for people') without 'a text for people'",
+        "m.f: 'first' => 'firstX'",
+        "m.C.p: self.x or self.y => And",
+        "m.C.p: self.x or self.y without self.x",
+        "m.C.p: self.x or self.y without self.y",
+    }
+
+
+def test_every_mutant_differs_from_the_source_and_can_be_compiled() -> None:
+    for mutant in mutants("m", SOURCE):
+        tree = mutated(SOURCE, mutant)
+        assert ast.dump(tree) != ast.dump(ast.parse(SOURCE)), mutant.name
+        compile(tree, "m", "exec")
+
+
+def test_equal_changes_have_different_names() -> None:
+    assert names("x = 1 + 1") == {"m: 1 + 1 => Sub", "m: 1 => 2", "m: 1 => 2 (#2)"}
+
+
+EVERY = [Mutant("m", f"m.f: {number}", "f", number, 0) for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("alive", "accepted", "passed"),
+    [
+        ([], [], True),
+        ([1], [], True),
+        ([1, 2], [], False),
+        ([1, 2], [1, 2], True),
+        ([], [1], False),  # an accepted mutant that is killed
+        ([], [99], False),  # and one that does not exist
+    ],
+)
+def test_a_run_fails_below_95_percent_or_with_outdated_exceptions(
+    alive: list[int],
+    accepted: list[int],
+    passed: bool,  # noqa: FBT001  a table
+) -> None:
+    living = {f"m.f: {number}" for number in alive}
+    assert report(EVERY, living, {f"m.f: {number}": "reason" for number in accepted}) is passed
+
+
+def test_exceptions_of_other_modules_are_not_outdated() -> None:
+    assert report(EVERY, set(), {"other.f: 1": "reason"})
