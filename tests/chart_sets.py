@@ -53,6 +53,9 @@ _LINUX: Values = {
         ]
     }
 }
+POWERFUL = "powerful checks of one's own"
+"""Its workers are not `restricted`."""
+
 _ODD = "quotes ' \" and \\, <é>"
 _CHECKS = [
     {"name": "first", "image": "a:1", "command": ["/a", _ODD], "args": [_ODD], "env": [{"name": "A", "value": _ODD}]},
@@ -88,8 +91,6 @@ SETS: Mapping[str, Values] = {
                     "namespace": "workers",
                     "configMapName": "mine",
                     "podLabels": {"m": "n"},
-                    "initContainers": _CHECKS,
-                    "volumes": _VOLUMES,
                 },
                 "leaderElection": {"id": "mine", "namespace": "locks"},
                 "nodeManagement": {"deleteFailedNodes": True, "nodeSelector": {"example.com/pool": "a"}},
@@ -97,6 +98,7 @@ SETS: Mapping[str, Values] = {
             },
         },
     },
+    POWERFUL: {"controller": {"config": {"worker": {"initContainers": _CHECKS, "volumes": _VOLUMES}}}},
     "little of the controller": {
         "controller": {
             "leaderElection": {"enabled": False},

@@ -86,10 +86,7 @@ class Scene(NamedTuple):
 
 
 def a_worker_of(release: Release, node: Node, attempt: int) -> Json:
-    """With an init container, such as the configuration can add."""
-    pod = worker_pod(node, attempt, settings.template(configs.load(release.made.file)))
-    pod["spec"]["initContainers"] = [{"name": "first", "image": "example.com/first:1", "securityContext": RESTRICTED}]
-    return pod
+    return worker_pod(node, attempt, settings.template(configs.load(release.made.file)))
 
 
 Request = Callable[[Scene], None]
@@ -255,7 +252,12 @@ def node_of(plane: lab.Plane, name: str) -> Node:
 @contextmanager
 def a_scene(plane: lab.Plane, namespace: str, *, policy: bool) -> Iterator[Scene]:
     creators = [f"system:serviceaccount:{namespace}:{COLLEAGUE}"]
-    release = Release(plane, namespace, {"admissionPolicy": {"enabled": policy, "additionalWorkerCreators": creators}})
+    first = {"name": "first", "image": "example.com/first:1", "securityContext": RESTRICTED}
+    values = {
+        "admissionPolicy": {"enabled": policy, "additionalWorkerCreators": creators},
+        "controller": {"config": {"worker": {"initContainers": [first]}}},
+    }
+    release = Release(plane, namespace, values)
     release.install()
     nodes = plane.fake_nodes(1, prefix=namespace, verdict=lab.HANGS)
     kubelet, kubelet_node = a_kubelet(plane, f"{namespace}-kubelet")

@@ -14,7 +14,7 @@ from kube_node_ready.verify.model import Announce, Node
 from kube_node_ready.verify.workerpod import probe_pod, worker_pod
 from tests import chart, configs
 from tests.chart import POLICIES, render
-from tests.chart_sets import SETS
+from tests.chart_sets import POWERFUL, SETS
 
 CONTROLLER, WORKER, WORKERS = "kube-node-ready-controller", "kube-node-ready-worker", "kube-node-ready-workers"
 DAEMONSET: Mapping[str, Any] = {"deploymentMode": "daemonset"}
@@ -42,7 +42,9 @@ def test_the_controllers_writes_are_limited_and_no_other_accounts(part: str) -> 
 
 
 @pytest.mark.parametrize("part", LIMITS)
-@pytest.mark.parametrize("values", [{}, SETS["all of the controller"], SETS["little of the controller"]])
+@pytest.mark.parametrize(
+    "values", [{}, *(SETS[name] for name in ("all of the controller", POWERFUL, "little of the controller"))]
+)
 def test_the_limits_use_only_variables_that_they_define(part: str, values: Mapping[str, Any]) -> None:
     spec = chart.policy(part, values)
     expressions = [one["expression"] for one in [*spec["validations"], *spec["variables"]]]
