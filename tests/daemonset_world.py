@@ -173,6 +173,9 @@ class VirtualClock(Clock):
     def now(self) -> datetime:
         return self.time
 
+    def monotonic(self) -> float:
+        return self.time.timestamp()
+
     def wait(self, seconds: float) -> None:
         self.time += timedelta(seconds=seconds)
 

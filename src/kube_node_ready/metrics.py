@@ -76,8 +76,6 @@ EVENTS = (
     "VerificationExhausted",
     "GateRestored",
     "GateKeptOpen",
-    "GateContested",
-    "ReleaseRefused",
     "RemovalBlocked",
     "Removing",
     "Cordoned",

@@ -26,7 +26,7 @@ class Place:
         self.kubeconfig: Json = {
             "current-context": "dev",
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}} for name in ("dev", "prod")],
-            "clusters": [{"name": name, "cluster": {"server": "http://127.0.0.1:9"}} for name in ("dev", "prod")],
+            "clusters": [{"name": name, "cluster": {"server": "https://127.0.0.1:9"}} for name in ("dev", "prod")],
             "users": [{"name": name, "user": {"exec": self._login(name)}} for name in ("dev", "prod")],
         }
 

@@ -11,16 +11,27 @@ from kube_node_ready.daemonset.model import (
     Forget,
     Memory,
     OwnPolicy,
-    Releases,
     Round,
     Rules,
     RunChecks,
     Seen,
-    ShowTrouble,
     Step,
 )
 from kube_node_ready.objects import Taint
-from kube_node_ready.verify.model import Announce, CloseGate, Gate, Node, Outcome, Phase, Record, Release, WriteRecord
+from kube_node_ready.verify import decide as verification
+from kube_node_ready.verify import patches
+from kube_node_ready.verify.model import (
+    Announce,
+    CloseGate,
+    Gate,
+    Node,
+    Outcome,
+    Phase,
+    Record,
+    Release,
+    Snapshot,
+    WriteRecord,
+)
 from kube_node_ready.verify.report import CheckResult, Report
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -137,10 +148,13 @@ class TestOnce:
         assert asked.recheck == timedelta()
         assert look(Node("a", "uid-a", record=pending.record)).effects == (RunChecks(2),)
 
-    def test_a_gate_that_comes_back_is_opened_by_the_proof_on_record_and_not_fought_without_pause(self) -> None:
-        step = look(verified(GATE))
-        assert kinds(step) == [Release, Announce]
-        assert step.recheck == ONCE.look
+    def test_a_gate_that_comes_back_needs_a_new_proof(self) -> None:
+        asked = look(verified(GATE))
+        (pending,) = asked.effects
+        assert isinstance(pending, WriteRecord)
+        assert (pending.record.outcome, pending.record.contested) == (Outcome.PENDING, 1)
+        assert asked.recheck == timedelta()
+        assert look(replace(verified(GATE), record=pending.record)).effects == (RunChecks(2),)
 
     def test_a_node_that_karpenter_has_yet_to_register_waits(self) -> None:
         step = look(replace(gated(), registered=False))
@@ -299,106 +313,126 @@ class TestBlind:
         assert blindly(NOW, known, ONCE).recheck == ONCE.look
 
 
-def undone(*times: datetime, gated: bool = True) -> Releases:
-    """Releases at these times, each of which was undone before the next look."""
-    known = Releases()
-    for time in times:
-        known = known.after_release(time).after_look(time, is_open=False, is_gated=gated)
+class TestContested:
+    def test_a_gate_that_comes_back_twice_is_contested_and_waits(self) -> None:
+        """As the controller decides it; the count is on the Node."""
+        again = replace(verified(GATE), record=replace(PROOF, attempt=2, contested=1))
+        news, pending = look(again).effects
+        assert isinstance(news, Announce)
+        assert isinstance(pending, WriteRecord)
+        assert (news.reason, news.warning) == ("GateContested", True)
+        assert (pending.record.outcome, pending.record.contested) == (Outcome.PENDING, 2)
+        waiting = replace(again, record=pending.record)
+        step = look(waiting)
+        assert (step.phase, step.effects) == (Phase.BACKING_OFF, ())
+        assert 2 * SECOND <= step.recheck <= 2.2 * SECOND
+        assert look(waiting, after=3 * SECOND).effects == (RunChecks(3),)
+
+    def test_a_round_opens_the_gate_once_even_if_the_record_is_deleted(self) -> None:
+        done = a_round(attempt=1)
+        (release,) = look(gated(), memory(done)).effects
+        assert isinstance(release, Release)
+        known = memory(done).after_write(release)
+        assert look(gated(), known).effects == (Forget(), RunChecks(1))
+
+
+RELEASE = Release(gated(), replace(PROOF, attempt=3))
+FAILURE = WriteRecord(gated(), failed(3), "7")
+
+
+def refused(effect: Release | WriteRecord | CloseGate = RELEASE, *, times: int = 1, message: str = "no") -> Memory:
+    known = Memory()
+    for _ in range(times):
+        known = known.after_refusal(effect, message, NOW)
     return known
 
 
-class TestSetbacks:
+class TestRefused:
     @pytest.mark.parametrize(
         ("times", "wait"), [(1, 1), (2, 2), (3, 4), (4, 8), (9, 256), (10, 300), (99, 300)], ids=str
     )
-    def test_the_next_release_waits_longer_each_time(self, times: int, wait: int) -> None:
-        known = undone(*[NOW] * times)
-        assert known.wait(NOW) == wait * SECOND
-        assert known.wait(NOW + wait * SECOND) == timedelta()
+    def test_the_next_try_waits_longer_each_time(self, times: int, wait: int) -> None:
+        refusal = refused(times=times).refusal
+        assert refusal
+        assert refusal.wait(NOW) == wait * SECOND
+        assert refusal.wait(NOW + wait * SECOND) == timedelta()
 
     def test_meanwhile_the_node_is_looked_at(self) -> None:
-        known = Memory(releases=replace(undone(*[NOW] * 9), told=NOW))
-        step = look(verified(GATE), known)
-        assert (step.phase, step.recheck) == (Phase.BACKING_OFF, ONCE.look)
-        assert Release not in kinds(step)
+        step = decide(Seen(NOW, gated(), "7", "Unknown"), refused(times=9).after_report(NOW), ONCE)
+        assert (step.phase, step.effects, step.recheck) == (Phase.BACKING_OFF, (), ONCE.look)
 
     def test_a_clock_that_was_set_back_does_not_prolong_the_wait(self) -> None:
-        assert undone(*[NOW + 365 * 24 * 60 * MINUTE] * 9).wait(NOW) == timedelta()
+        known = refused(times=9).after_report(NOW)
+        assert known.refusal
+        assert known.refusal.wait(NOW - MINUTE) == timedelta()
 
-    def test_once_is_not_a_contest(self) -> None:
-        once, twice = undone(NOW), undone(NOW, NOW)
-        assert (once.contested, twice.contested) == (False, True)
-        assert not look(verified(GATE), Memory(releases=once)).effects
-        news = [
-            effect for effect in look(verified(GATE), Memory(releases=twice)).effects if isinstance(effect, Announce)
-        ]
-        assert [(one.reason, one.warning) for one in news] == [("GateContested", True)]
+    @pytest.mark.parametrize(
+        ("effect", "reason"),
+        [
+            (RELEASE, "ReleaseRefused"),
+            (FAILURE, "RecordRefused"),
+            (CloseGate(verified(), failed(3), "7"), "RecordRefused"),
+        ],
+        ids=["release", "record", "closing"],
+    )
+    def test_it_is_shown_as_the_controller_shows_it(
+        self, effect: Release | WriteRecord | CloseGate, reason: str
+    ) -> None:
+        step = look(gated(), refused(effect, message="change freeze"))
+        shown = verification.refused(Snapshot(NOW, gated()), effect, "change freeze")
+        assert step.effects == shown.effects
+        news, condition = step.effects
+        assert isinstance(news, Announce)
+        assert isinstance(condition, WriteRecord)
+        assert (news.reason, news.warning) == (reason, True)
+        assert "change freeze" in news.message
+        written = patches.status(gated(), condition.record, ONCE.policy)
+        assert written["status"]["conditions"][0]["status"] == "Unknown"
+        assert "annotations" not in written["metadata"], "the condition alone"
 
-    def test_a_label_that_is_taken_off_is_not_a_contest(self) -> None:
-        assert not undone(*[NOW] * 9, gated=False).contested
+    def test_it_is_reported_once_and_again_when_the_event_might_have_expired(self) -> None:
+        known = refused(times=9).after_report(NOW)
+        unknown = Seen(NOW, gated(), "7", "Unknown")
+        assert not decide(unknown, known, ONCE).effects
+        assert kinds(decide(replace(unknown, now=NOW + 60 * MINUTE), known, ONCE)) == [Announce, WriteRecord]
 
-    def test_it_is_shown_by_the_condition_until_the_condition_shows_it(self) -> None:
-        known = Memory(releases=replace(undone(NOW, NOW), told=NOW))
-        shown = decide(Seen(NOW, verified(GATE), "7", "True"), known, ONCE)
-        assert kinds(shown) == [ShowTrouble]
-        assert not decide(Seen(NOW, verified(GATE), "7", "False"), known, ONCE).effects
-        assert not decide(Seen(NOW, verified(GATE), "7", None), known, ONCE).effects, "no right to write conditions"
+    def test_another_message_is_reported_too(self) -> None:
+        same = refused().after_report(NOW).after_refusal(RELEASE, "no", NOW)
+        other = refused().after_report(NOW).after_refusal(RELEASE, "not today", NOW)
+        assert not [kind for kind in kinds(look(gated(), same)) if kind is Announce]
+        assert Announce in kinds(look(gated(), other))
+
+    def test_the_condition_is_written_until_it_shows_the_refusal(self) -> None:
+        known = refused().after_report(NOW)
+        assert kinds(decide(Seen(NOW, gated(), "7", "True"), known, ONCE)) == [WriteRecord]
+        assert not decide(Seen(NOW, gated(), "7", "Unknown"), known, ONCE).effects
+        assert not decide(Seen(NOW, gated(), "7", None), known, ONCE).effects, "no right to write conditions"
 
     def test_a_condition_that_cannot_be_written_does_not_keep_the_gate_closed(self) -> None:
-        known = Memory(releases=replace(undone(NOW, NOW), told=NOW))
-        assert decide(Seen(NOW + 2 * SECOND, verified(GATE), "7", "True"), known, ONCE).effects == (RunChecks(),)
+        known = replace(memory(a_round(attempt=1)), refusal=refused().after_report(NOW).refusal)
+        assert kinds(decide(Seen(NOW + SECOND, gated(), "7", "True"), known, ONCE)) == [Release]
 
-    def test_a_contested_gate_needs_a_new_proof_before_each_release(self) -> None:
-        known = Memory(last=a_round(at=NOW - MINUTE), releases=replace(undone(NOW, NOW), told=NOW))
-        later = 2 * SECOND
-        seen = Seen(NOW + later, verified(GATE), "7", "False")
-        assert decide(seen, known, ONCE).effects == (RunChecks(),)
-        passed = replace(known, last=a_round(at=NOW + SECOND))
-        assert Release in kinds(decide(seen, passed, ONCE))
-        failed_since = replace(known, last=a_round(FAILS, at=NOW + later))
-        held = decide(seen, failed_since, ONCE)
-        assert (held.phase, held.effects, held.recheck) == (Phase.BACKING_OFF, (), 2 * SECOND)
-        assert held.reason == "the gate is contested, and the last checks failed: dns: a.example: timed out"
-        again = Seen(NOW + 2 * later, verified(GATE), "7", "False")
-        assert decide(again, failed_since, ONCE).effects == (RunChecks(),)
-
-    def test_a_refusal_is_told_with_the_servers_message(self) -> None:
-        known = Memory(releases=Releases().after_refusal(NOW, "change freeze"))
-        news, shown = look(gated(), known).effects
-        assert isinstance(news, Announce)
-        assert isinstance(shown, ShowTrouble)
-        assert (news.reason, news.warning, shown.reason) == ("ReleaseRefused", True, "ReleaseRefused")
-        assert "change freeze" in news.message
-        assert shown.message == news.message
-
-    def test_a_node_that_fails_after_a_refusal_is_retried_like_any_other(self) -> None:
+    def test_a_node_that_fails_after_a_refused_release_is_retried_like_any_other(self) -> None:
         """Its checks did not pass, so what is said of a release would not be true any more."""
-        refused = Releases().after_refusal(NOW - MINUTE, "change freeze")
-        known = replace(memory(a_round(FAILS, attempt=1)), releases=refused)
-        step = look(gated(), known)
-        assert kinds(step) == [Announce, WriteRecord]
-        assert "the checks passed" not in step.reason
+        known = replace(memory(a_round(FAILS, attempt=1)), refusal=refused().refusal)
+        assert kinds(look(gated(), known)) == [Announce, WriteRecord]
 
-    def test_a_release_that_succeeds_ends_a_refusal_and_not_a_contest(self) -> None:
-        refused = replace(Releases().after_refusal(NOW, "no"), told=NOW).after_release(NOW)
-        assert (refused.in_trouble, refused.told, refused.refusal) == (False, None, "")
-        contested = replace(undone(NOW, NOW), told=NOW).after_release(NOW)
-        assert (contested.contested, contested.told) == (True, NOW)
+    def test_a_node_that_passes_after_a_refused_record_is_released_immediately(self) -> None:
+        known = replace(memory(a_round(attempt=1)), refusal=refused(FAILURE).refusal)
+        assert kinds(look(gated(), known)) == [Release]
 
-    def test_a_gate_that_stays_open_for_ten_minutes_is_forgiven(self) -> None:
-        known = undone(NOW, NOW).after_release(NOW)
-        early = known.after_look(NOW + 9 * MINUTE, is_open=True, is_gated=False)
-        assert early.contested
-        assert early.after_look(NOW + 10 * MINUTE, is_open=True, is_gated=False) == Releases()
+    def test_what_the_server_accepts_ends_the_refusal(self) -> None:
+        assert refused().after_write(RELEASE).refusal is None
+        assert refused().after_write(FAILURE).refusal is None
+        condition = replace(FAILURE, version="")
+        assert refused().after_write(condition).refusal, "a condition alone shows nothing"
 
-    def test_each_release_is_counted_as_undone_once(self) -> None:
-        known = undone(NOW)
-        assert known.after_look(NOW, is_open=False, is_gated=True) == known
+    def test_a_gate_that_is_open_ends_a_refused_release_and_no_other(self) -> None:
+        assert refused().without_refused_release().refusal is None
+        assert refused(FAILURE).without_refused_release().refusal
 
-    def test_a_node_that_is_open_or_being_deleted_waits_for_nothing(self) -> None:
-        known = Memory(releases=undone(*[NOW] * 9))
-        assert look(verified(), known).phase is Phase.VERIFIED
-        assert look(replace(verified(GATE), deleting=True), known).phase is Phase.IGNORED
+    def test_a_node_that_is_being_deleted_waits_for_nothing(self) -> None:
+        assert look(replace(gated(), deleting=True), refused(times=9)).phase is Phase.IGNORED
 
 
 class TestProof:

@@ -3,20 +3,21 @@
 from collections.abc import Callable
 from typing import assert_never
 
-from msgspec.structs import replace
-
 from kube_node_ready.checks.access import NoAccessError
 from kube_node_ready.daemonset import telling
 from kube_node_ready.daemonset.clock import Clock
 from kube_node_ready.daemonset.decide import blindly, decide
 from kube_node_ready.daemonset.metrics import Metrics
-from kube_node_ready.daemonset.model import Effect, Forget, Memory, Rules, RunChecks, Seen, ShowTrouble, Step
+from kube_node_ready.daemonset.model import Effect, Forget, Memory, NodeWrite, Rules, RunChecks, Seen, Step
 from kube_node_ready.daemonset.node import OwnNode
 from kube_node_ready.daemonset.place import Place
 from kube_node_ready.daemonset.rounds import Rounds
 from kube_node_ready.kube.errors import KubeError, LostRace, Refused, Throttled
 from kube_node_ready.log import log
-from kube_node_ready.verify.model import Announce, CloseGate, Phase, Release, WriteRecord
+from kube_node_ready.pace import Pace
+from kube_node_ready.verify import patches
+from kube_node_ready.verify.decide import is_contested
+from kube_node_ready.verify.model import Announce, CloseGate, Outcome, Phase, Release, WriteRecord
 from kube_node_ready.verify.report import printable
 
 _PAUSE_SECONDS = (1.0, 30.0)
@@ -37,6 +38,7 @@ class Agent:
         self._rounds = rounds
         self._clock = clock
         self.metrics = metrics
+        self._pace = Pace(clock.monotonic)
         self._memory = Memory()
         self._phase: Phase | None = None
         self._trouble = ""
@@ -74,6 +76,8 @@ class Agent:
 
         Raises a NotProvedError if this is not a pod on that node. Nothing has been written to the Node then.
         """
+        if (wait := self._pace.wait(self._node.name)) > 0:  # another client undoes writes, or causes them
+            return wait
         try:
             seen = self._node.look()
             self._place.confirm()
@@ -97,10 +101,8 @@ class Agent:
             self._memory, self._uid = Memory(), node.uid
         elif not node.labelled:
             self._memory = self._memory.without_streak()
-        before, gated = self._memory.releases, self._rules.policy.gated(node)
-        after = before.after_look(seen.now, is_open=node.labelled and not gated, is_gated=gated)
-        self._memory = replace(self._memory, releases=after)
-        self.metrics.contested.inc(max(0, after.put_back - before.put_back))
+        if node.labelled and not self._rules.policy.gated(node):
+            self._memory = self._memory.without_refused_release()
 
     def _has_news(self) -> bool:
         """Whether a node passed, and not everyone was told. It is the label we set that ends this pod, so the end comes
@@ -121,8 +123,8 @@ class Agent:
 
     def _after_failure(self, effect: Effect, error: KubeError | NoAccessError) -> float:
         """In how many seconds to look again, and decide again."""
-        if isinstance(effect, Release) and isinstance(error, KubeError) and self._is_refusal(error):
-            self._note_refusal(error)
+        if isinstance(effect, NodeWrite) and isinstance(error, KubeError) and self._is_refusal(effect, error):
+            self._note_refusal(effect, error)
             return 0
         if isinstance(error, LostRace):  # someone else changed the Node
             pause = self._pause(*_RACE_SECONDS)
@@ -133,18 +135,19 @@ class Agent:
         least = error.retry_after if isinstance(error, Throttled) else 0
         return max(least, self._pause(*_PAUSE_SECONDS))
 
-    def _is_refusal(self, error: KubeError) -> bool:
-        """A webhook can refuse a patch in a way that looks like a lost race, or fail for good, which is a 5xx."""
+    def _is_refusal(self, effect: NodeWrite, error: KubeError) -> bool:
+        """A webhook can refuse a release in a way that looks like a lost race, or fail for good, which is a 5xx."""
         is_lasting = bool(error.status) and not isinstance(error, Throttled) and self._mishaps + 1 >= _MANY_RACES
-        return isinstance(error, Refused) or is_lasting
+        return isinstance(error, Refused) or (isinstance(effect, Release) and is_lasting)
 
-    def _note_refusal(self, error: KubeError) -> None:
-        self.metrics.refused.inc()
-        message, releases = printable(error.message, _LONGEST_REFUSAL), self._memory.releases
-        if message != releases.refusal:
-            log("Release refused", level="warn", node=self._node.name, status=error.status, error=message)
+    def _note_refusal(self, effect: NodeWrite, error: KubeError) -> None:
+        if isinstance(effect, Release):
+            self.metrics.refused.inc()
+        message, before = printable(error.message, _LONGEST_REFUSAL), self._memory.refusal
+        if before is None or message != before.message:
+            log("Node write refused", level="warn", node=self._node.name, error=message, status=error.status)
         self._mishaps = 0
-        self._memory = replace(self._memory, releases=releases.after_refusal(self._clock.now(), message))
+        self._memory = self._memory.after_refusal(effect, message, self._clock.now())
 
     def _do(self, effect: Effect, step: Step) -> None:
         match effect:
@@ -152,23 +155,24 @@ class Agent:
                 self._run_checks(effect)
             case Forget():
                 self._memory = self._memory.without_attempt()
-            case Release() | WriteRecord() | CloseGate() | Announce() | ShowTrouble():
+            case Release() | WriteRecord() | CloseGate() | Announce():
                 self._node.write(effect, step.policy)
+                self._pace.wrote(self._node.name)
                 telling.done(effect, step)
                 self._remember(effect)
             case _:
                 assert_never(effect)
 
-    def _remember(self, written: Effect) -> None:
-        releases = self._memory.releases
-        if isinstance(written, Release):
-            releases = releases.after_release(self._clock.now())
-        elif isinstance(written, CloseGate):
+    def _remember(self, written: NodeWrite | Announce) -> None:
+        if isinstance(written, Announce):
+            if written.reason in patches.REFUSALS:
+                self._memory = self._memory.after_report(self._clock.now())
+            return
+        self._memory = self._memory.after_write(written)
+        if isinstance(written, CloseGate):
             self.metrics.restored.inc()
-            releases = replace(releases, stands=False)  # by ourselves, so nothing was undone
-        elif isinstance(written, Announce) and written.reason in ("GateContested", "ReleaseRefused"):
-            releases = replace(releases, told=self._clock.now())
-        self._memory = replace(self._memory, releases=releases)
+        elif isinstance(written, WriteRecord) and written.record.outcome is Outcome.PENDING:
+            self.metrics.contested.inc(is_contested(written.record))
 
     def _run_checks(self, wanted: RunChecks) -> None:
         if done := self._rounds.run(wanted):

@@ -1,6 +1,7 @@
 """Time, and the end of it."""
 
 import queue
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -12,6 +13,10 @@ class Clock:
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds that go on evenly, whatever happens to the date."""
+        return time.monotonic()
 
     def wait(self, seconds: float) -> None:
         """For so long, or until it is time to stop."""

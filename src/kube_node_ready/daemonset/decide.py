@@ -7,8 +7,8 @@ of retries, exhaustion, Karpenter, labels taken off and gates that come back hol
 - in the continuous pattern, *rounds* over a verified node. So many in a row that fail close the gate again, and from
   there the node has to pass an attempt like any other;
 - the condition follows the record: if someone ended us between the two, the next look makes up for it;
-- *setbacks*: a release that another client undoes, or that the API server refuses, is tried again after a backoff. A
-  gate that was put back twice is contested, and is opened only after checks that passed since.
+- *refusals*: a write that the API server refuses is tried again after a backoff. The Node shows it as in the
+  controller's case.
 """
 
 from datetime import datetime, timedelta
@@ -17,16 +17,14 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from kube_node_ready.daemonset.model import (
-    LONGEST_WAIT,
     Effect,
     Forget,
     Memory,
-    Releases,
+    Refusal,
     Round,
     Rules,
     RunChecks,
     Seen,
-    ShowTrouble,
     Step,
 )
 from kube_node_ready.verify import decide as verification
@@ -62,19 +60,20 @@ _LONGEST_BLIND = timedelta(seconds=30)
 _MOST_DOUBLINGS = 10
 _OWN = "own"
 _SHOWN = {Outcome.PASSED: "True", Outcome.FAILED: "False"}
+_SHOWN_OF_REFUSALS = "Unknown"
 
 
 def decide(seen: Seen, memory: Memory, rules: Rules) -> Step:
+    if memory.refusal and (step := _after_refusal(seen, memory, memory.refusal, rules)):
+        return step
     if rules.continuous and _must_close(seen, memory, rules):
         return _close(seen, memory, rules)
     if rules.continuous and _is_doubtful(seen.node, memory, rules):
         return _watch_over(seen, memory, rules, "its gate came back, and its last checks failed")
-    if step := _after_setback(seen, memory, rules):
-        return step
     policy = _policy_of_the_moment(seen, rules)
     decision = verification.decide(_snapshot(seen, memory), policy)
     if effects := tuple(_own_effects(decision, memory)):
-        return Step(decision.phase, decision.reason, effects, _after(effects, memory, rules), policy)
+        return Step(decision.phase, decision.reason, effects, _NONE, policy)
     if _is_untold(seen):
         effects = (WriteRecord(seen.node, seen.node.record, seen.version),)
         untold = "the condition does not show what is on record"
@@ -126,66 +125,26 @@ def _failures(seen: Seen, last: Round) -> Record:
     )
 
 
-def _after_setback(seen: Seen, memory: Memory, rules: Rules) -> Step | None:
-    """Wait, or check again, before the next release. None if nothing went wrong with the last ones."""
-    releases = memory.releases
-    if not (releases.undone or releases.refused) or seen.node.deleting or _is_open(seen.node, rules):
+def _after_refusal(seen: Seen, memory: Memory, refusal: Refusal, rules: Rules) -> Step | None:
+    """Show that the API server refuses a write, and wait. None when it is time to try again."""
+    if seen.node.deleting or _is_moot(refusal, seen, memory):
         return None
-    last = memory.last
-    if failed := _failed_since(last, releases):
-        if not releases.contested:
-            return None  # a failure like any other, with retries of its own
-        releases = replace(releases, last=failed.ended)
-    wait = releases.wait(seen.now)
-    why = f"the gate is contested, and the last checks failed: {failed.reason}" if failed else setback(releases)
+    wait, is_due = refusal.wait(seen.now), refusal.is_due_to_report(seen.now)
     # A condition that cannot be written must not keep the gate closed, so it is not waited for.
-    if wait > _NONE or releases.is_due_to_tell(seen.now):
-        news = tuple(_of_setback(seen, releases, why))
-        return Step(Phase.BACKING_OFF, why, news, min(wait, rules.look), rules.policy)
-    if releases.contested and not _is_proved_since(last, releases):
-        return Step(Phase.VERIFYING, why, (RunChecks(),), _NONE, rules.policy)
-    return None
+    if wait <= _NONE and not is_due:
+        return None
+    decision = verification.refused(Snapshot(seen.now, seen.node), refusal.effect, refusal.message)
+    shows_other = seen.condition is not None and (is_due or seen.condition != _SHOWN_OF_REFUSALS)
+    wanted = ((Announce,) if is_due else ()) + ((WriteRecord,) if shows_other else ())
+    effects = tuple(effect for effect in _own_effects(decision, memory) if isinstance(effect, wanted))
+    return Step(decision.phase, decision.reason, effects, min(wait, rules.look), rules.policy)
 
 
-def setback(releases: Releases) -> str:
-    """Why the gate is closed though the checks passed, for a person to act on."""
-    if releases.refused:
-        return f"the checks passed, but the API server refuses to open the gate: {releases.refusal}"
-    if releases.contested:
-        return (
-            f"the checks passed, but another client put the gate back {releases.put_back} times; it is opened again "
-            f"after a backoff of up to {_minutes(LONGEST_WAIT)} minutes. Find the client that adds the taint"
-        )
-    return "the last release was undone"
-
-
-def _minutes(span: timedelta) -> int:
-    return int(span.total_seconds() // 60)
-
-
-def _of_setback(seen: Seen, releases: Releases, why: str) -> list[Effect]:
-    if not releases.in_trouble:
-        return []
-    node, attempt = seen.node, max(1, seen.node.record.attempt)
-    is_due = releases.is_due_to_tell(seen.now)
-    shows_other = seen.condition is not None and (is_due or seen.condition != _SHOWN[Outcome.FAILED])
-    reason = "ReleaseRefused" if releases.refused else "GateContested"
-    effects: list[Effect] = []
-    if is_due and releases.refused:
-        effects.append(Announce(node, "ReleaseRefused", why, attempt, warning=True))
-    elif is_due:
-        effects.append(Announce(node, "GateContested", why, attempt, warning=True))
-    if shows_other:
-        effects.append(ShowTrouble(node, reason, why, seen.now))
-    return effects
-
-
-def _failed_since(last: Round | None, releases: Releases) -> Round | None:
-    return last if last and not last.passed and releases.last and last.ended > releases.last else None
-
-
-def _is_proved_since(last: Round | None, releases: Releases) -> bool:
-    return bool(last and last.passed and releases.last and last.begun >= releases.last)
+def _is_moot(refusal: Refusal, seen: Seen, memory: Memory) -> bool:
+    """Whether the checks ended otherwise since, so that something else is to be written than what was refused."""
+    done = memory.attempt
+    is_undecided = done is not None and done.attempt > seen.node.record.attempt
+    return bool(is_undecided and done and done.passed != refusal.is_of_release)
 
 
 def _policy_of_the_moment(seen: Seen, rules: Rules) -> Policy:
@@ -229,6 +188,7 @@ def _worker(node: Node, done: Round) -> Worker:
         report=done.report,
         finished=True,
         genuine=True,
+        settled=done.released,
     )
 
 
@@ -267,12 +227,6 @@ def _truthful(effect: Effect | None, done: Round | None) -> Effect | None:
     return effect
 
 
-def _after(effects: tuple[Effect, ...], memory: Memory, rules: Rules) -> timedelta:
-    """Look again at once to see what follows; but a gate that comes back time and again is not fought without pause."""
-    is_fight = any(isinstance(effect, Release) for effect in effects) and not memory.attempt
-    return rules.look if is_fight else _NONE
-
-
 def _is_untold(seen: Seen) -> bool:
     if seen.condition is None or seen.node.deleting:
         return False
@@ -284,7 +238,7 @@ def _is_open(node: Node, rules: Rules) -> bool:
 
 
 def _is_doubtful(node: Node, memory: Memory, rules: Rules) -> bool:
-    """The proof on record is older than the failure we know of, so it opens no gate."""
+    """Whether another client closed the gate while rounds were failing. They go on, and either pass or close it."""
     return memory.streak > 0 and node.labelled and rules.policy.gated(node) and not node.deleting
 
 

@@ -11,12 +11,12 @@ from kube_node_ready.verify.report import CheckResult, Report
 
 _NONE = timedelta()
 _FIRST_WAIT = timedelta(seconds=1)
-LONGEST_WAIT = timedelta(minutes=5)
+_LONGEST_WAIT = timedelta(minutes=5)
 _MOST_DOUBLINGS = 30
-_CALM = timedelta(minutes=10)
-"""A gate that stayed open for so long is not contested any more. Longer than the longest wait between two releases."""
-_CONTESTED = 2
 _EVENT_LIFETIME = timedelta(hours=1)
+
+NodeWrite = Release | CloseGate | WriteRecord
+"""What is written to the Node and its record, and can be refused."""
 
 
 class OwnPolicy(Policy, frozen=True):
@@ -54,6 +54,8 @@ class Round(Struct, frozen=True):
 
     skipped: int = 0
     """How many targets could not be checked from where this process runs."""
+    released: bool = False
+    """Whether the gate was opened for it. It counts once, even if another client deletes the record."""
     not_applicable: tuple[str, ...] = ()
     """The checks for which there was nothing to check, such as other nodes to reach."""
 
@@ -79,61 +81,30 @@ class Round(Struct, frozen=True):
         return tuple(check for check in self.report.by_check if check.ok and check.name not in self.not_applicable)
 
 
-class Releases(Struct, frozen=True):
-    """What became of our releases since the gate last stayed open: some were undone, and some refused.
+class Refusal(Struct, frozen=True):
+    """A write to the Node that the API server refuses. It is tried again after a wait, longer each time."""
 
-    Another client can put the gate back as soon as it is open, and an API server can refuse to open it for good. So the
-    next release waits, for longer each time.
-    """
-
-    last: datetime | None = None
-    """When the gate was last opened, or was to be."""
-    stands: bool = False
-    """Whether the last release was not seen undone yet."""
-    undone: int = 0
-    put_back: int = 0
-    """How many of those by a gate that came back. The others lost their label, which asks for a new proof."""
-    refused: int = 0
-    refusal: str = ""
-    """The API server's message."""
-    told: datetime | None = None
+    effect: NodeWrite
+    message: str
+    """The API server's."""
+    at: datetime
+    times: int = 1
+    """In a row."""
+    reported: datetime | None = None
     """When the Event about it was written."""
 
     @property
-    def contested(self) -> bool:
-        """Once can be a person who wants the node closed for a moment."""
-        return self.put_back >= _CONTESTED
-
-    @property
-    def in_trouble(self) -> bool:
-        return self.contested or bool(self.refused)
+    def is_of_release(self) -> bool:
+        return isinstance(self.effect, Release)
 
     def wait(self, now: datetime) -> timedelta:
-        """How long until the next release."""
-        times = self.undone + self.refused
-        if not times or self.last is None or self.last > now:
-            return _NONE
-        spacing: timedelta = min(_FIRST_WAIT * 2 ** min(times - 1, _MOST_DOUBLINGS), LONGEST_WAIT)
-        return max(_NONE, spacing - (now - self.last))
+        """How long until the next try. Not at all, if the clock was set back."""
+        spacing: timedelta = min(_FIRST_WAIT * 2 ** min(self.times - 1, _MOST_DOUBLINGS), _LONGEST_WAIT)
+        return max(_NONE, spacing - (now - self.at)) if self.at <= now else _NONE
 
-    def is_due_to_tell(self, now: datetime) -> bool:
-        """Once, and again when the Event may have expired."""
-        return self.in_trouble and (self.told is None or not _NONE <= now - self.told < _EVENT_LIFETIME)
-
-    def after_look(self, now: datetime, *, is_open: bool, is_gated: bool) -> "Releases":
-        if is_open and self.last and now - self.last >= _CALM:
-            return Releases()
-        if is_open or not self.stands:
-            return self
-        return replace(self, stands=False, undone=self.undone + 1, put_back=self.put_back + is_gated)
-
-    def after_release(self, now: datetime) -> "Releases":
-        told = self.told if self.contested else None
-        return replace(self, last=now, stands=True, refused=0, refusal="", told=told)
-
-    def after_refusal(self, now: datetime, message: str) -> "Releases":
-        told = self.told if self.refused else None
-        return replace(self, last=now, stands=False, refused=self.refused + 1, refusal=message, told=told)
+    def is_due_to_report(self, now: datetime) -> bool:
+        """Once, and again when the Event might have expired."""
+        return self.reported is None or not _NONE <= now - self.reported < _EVENT_LIFETIME
 
 
 class Memory(Struct, frozen=True):
@@ -148,7 +119,7 @@ class Memory(Struct, frozen=True):
     """
     blind: int = 0
     """Rounds in a row before which it could not."""
-    releases: Releases = Releases()
+    refusal: Refusal | None = None
 
     def after(self, done: Round) -> "Memory":
         attempt = done if done.attempt else self.attempt
@@ -161,6 +132,31 @@ class Memory(Struct, frozen=True):
 
     def without_attempt(self) -> "Memory":
         return replace(self, attempt=None)
+
+    def after_write(self, effect: NodeWrite) -> "Memory":
+        """The server accepted it. A condition alone does not show that it accepts records."""
+        if isinstance(effect, WriteRecord) and not effect.version:
+            return self
+        attempt = self.attempt
+        if attempt and isinstance(effect, Release) and effect.record.attempt == attempt.attempt:
+            attempt = replace(attempt, released=True)
+        return replace(self, attempt=attempt, refusal=None)
+
+    def after_refusal(self, effect: NodeWrite, message: str, now: datetime) -> "Memory":
+        """Reported once, until the server says something else."""
+        refusal, before = Refusal(effect, message, now), self.refusal
+        if before and before.is_of_release == refusal.is_of_release:
+            reported = before.reported if before.message == message else None
+            refusal = replace(refusal, times=before.times + 1, reported=reported)
+        return replace(self, refusal=refusal)
+
+    def after_report(self, now: datetime) -> "Memory":
+        """The Event about the refusal was written."""
+        return replace(self, refusal=replace(self.refusal, reported=now)) if self.refusal else self
+
+    def without_refused_release(self) -> "Memory":
+        """The gate is open, by whatever means."""
+        return replace(self, refusal=None) if self.refusal and self.refusal.is_of_release else self
 
 
 class Seen(Struct, frozen=True):
@@ -182,18 +178,7 @@ class Forget(Struct, frozen=True):
     """All that follows from the last attempt is written."""
 
 
-class ShowTrouble(Struct, frozen=True):
-    """Let the condition show why the gate is closed though the checks passed. No record follows: nothing new is known
-    about the node.
-    """
-
-    node: Node
-    reason: str
-    message: str
-    at: datetime
-
-
-Effect = RunChecks | Release | WriteRecord | CloseGate | Announce | Forget | ShowTrouble
+Effect = RunChecks | Release | WriteRecord | CloseGate | Announce | Forget
 
 
 class Step(Struct, frozen=True):

@@ -1,17 +1,15 @@
 """Our own Node: read, and written. What is there already is success."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
-from msgspec.structs import replace
 
 from kube_node_ready import objects
 from kube_node_ready.api_paths import object_path
 from kube_node_ready.daemonset.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Api
-from kube_node_ready.daemonset.model import Rules, Seen, ShowTrouble
+from kube_node_ready.daemonset.model import Rules, Seen
 from kube_node_ready.kube.errors import AlreadyExists, KubeError, NotFound, Refused, Unreachable
 from kube_node_ready.log import log
 from kube_node_ready.verify import events, nodes, patches
@@ -23,7 +21,7 @@ _encode = msgspec.json.encode
 
 _UNTIL_ASKED_AGAIN = timedelta(minutes=10)
 """Whoever may not write conditions may be allowed to later; a pod can live for months."""
-Write = Release | WriteRecord | CloseGate | Announce | ShowTrouble
+Write = Release | WriteRecord | CloseGate | Announce
 
 
 class _Status(objects.Wire, frozen=True):
@@ -75,8 +73,6 @@ class OwnNode:
                 self._write_record(effect, policy)
             case Announce():
                 self._announce(effect)
-            case ShowTrouble():
-                self._show(effect)
             case _:
                 assert_never(effect)
 
@@ -84,30 +80,21 @@ class OwnNode:
         if self._may_write_conditions():
             try:
                 self._write_status(effect, policy)
-            except Refused as why:
-                if why.status != _FORBIDDEN:
-                    self._write_condition(effect, policy)
+            except Refused as error:
+                if effect.version and error.status != _FORBIDDEN:  # it can be the record that the server refuses
                     raise
-                self._do_without_conditions(effect.node.name, why)
+                self._do_without_conditions(effect.node.name, error)
+            except KubeError as error:
+                if effect.record.cause not in patches.REFUSED:
+                    raise
+                # Events and the log show the refusal, too, and the next look tries again.
+                log("Failed to write condition", level="debug", node=self.name, error=str(error))
             else:
                 return
         # Retries are counted by the record, so it must be written in any case. A proof is on record since the release.
-        if effect.record.outcome is not Outcome.PASSED:
+        if effect.version and effect.record.outcome is not Outcome.PASSED:
             body = _encode(patches.adoption(effect.node, effect.record, effect.version))
             self._api.patch(self._path, body, MERGE_PATCH)
-
-    def _write_condition(self, effect: WriteRecord, policy: Policy) -> None:
-        """Without the record: where the annotations are full, the condition should still say what is wrong."""
-        with suppress(Refused):
-            self._write_status(replace(effect, version=""), policy)
-
-    def _show(self, trouble: ShowTrouble) -> None:
-        try:
-            self._api.patch(self._status_path, _encode(_condition(trouble)), STRATEGIC_PATCH)
-        except Refused as why:
-            self._do_without_conditions(self.name, why)
-        except KubeError as error:  # an Event and the log have it, too, and the next look tries again
-            log("Failed to write condition", level="debug", node=self.name, error=str(error))
 
     def _do_without_conditions(self, node: str, why: Refused) -> None:
         self._refused_at = self._now()
@@ -127,17 +114,3 @@ class OwnNode:
             pass
         except (Refused, NotFound) as why:  # no right to, or a quota: no node must wait for that
             log("An Event could not be written", level="warn", reason=news.reason, trouble=why.message)
-
-
-def _condition(trouble: ShowTrouble) -> dict[str, Any]:
-    """A strategic merge patch for nodes/status. Another node's uid makes the server refuse."""
-    time = trouble.at.strftime("%Y-%m-%dT%H:%M:%SZ")
-    condition = {
-        "type": patches.CONDITION,
-        "status": "False",
-        "reason": trouble.reason,
-        "message": trouble.message,
-        "lastHeartbeatTime": time,
-        "lastTransitionTime": time,
-    }
-    return {"metadata": {"uid": trouble.node.uid}, "status": {"conditions": [condition]}}

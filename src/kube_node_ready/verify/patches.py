@@ -31,10 +31,8 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 _STATUS = {Outcome.PASSED: "True", Outcome.FAILED: "False", Outcome.PENDING: "Unknown"}
 _REASON = {Outcome.PASSED: "Verified", Outcome.FAILED: "VerificationFailed", Outcome.PENDING: "Verifying"}
 
-_REFUSED = {Cause.NOT_RELEASED: "ReleaseRefused", Cause.NOT_RECORDED: "RecordRefused"}
-
-
-REFUSALS = frozenset(_REFUSED.values())
+REFUSED = {Cause.NOT_RELEASED: "ReleaseRefused", Cause.NOT_RECORDED: "RecordRefused"}
+REFUSALS = frozenset(REFUSED.values())
 """Reasons of the condition while the API server rejects what is to be written to the Node."""
 
 
@@ -156,7 +154,7 @@ def _condition_reason(record: Record, policy: Policy) -> str:
         return "VerificationExhausted"
     if record.outcome is Outcome.PENDING and is_contested(record):
         return "GateContested"
-    return _REFUSED.get(record.cause) or _REASON[record.outcome]
+    return REFUSED.get(record.cause) or _REASON[record.outcome]
 
 
 def _exhausted(record: Record, policy: Policy) -> bool:

@@ -24,7 +24,7 @@ NAMESPACE = "contested-gate"
 PATIENCE = 180
 CONTEST_SECONDS = 20
 MOST_RELEASES = 8
-"""In 20 seconds, a backoff of 1, 2, 4, 8 s allows five."""
+"""In 20 seconds, a backoff of 0, 2, 4, 8 s allows five."""
 FULL = 262_144
 """How many bytes of annotations the API server accepts."""
 
@@ -81,17 +81,16 @@ def test_a_gate_that_is_put_back_again_and_again_is_not_fought_over_without_paus
         assert 1 <= releases <= MOST_RELEASES
         assert calls.count(agent="kube-node-ready", verb="create", resource="events") <= 2 * MOST_RELEASES
         assert calls.count(agent="kube-node-ready", verb="get", resource="nodes") <= 10 * MOST_RELEASES
-        world.until("it is told", lambda: world.events().count("GateContested") == 1)
+        world.until("it is reported", lambda: "GateContested" in world.events())
         world.until("the condition says so", lambda: world.condition().get("reason") == "GateContested")
-        assert world.condition()["status"] == "False"
+        assert world.condition()["status"] == "Unknown"
         assert world.metric("node_check_gate_contested_total") >= 2
-        assert world.output().count('"Gate contested"') == 1
+        assert 1 <= world.output().count('"Gate contested"') <= 3, "at 2, 4 and 8 releases"
     world.until("released once the other client stopped", lambda: is_released(world))
     world.until("the condition says so", lambda: world.condition().get("status") == "True")
 
 
 def test_a_contested_gate_is_opened_only_after_checks_that_passed_since(world: Real) -> None:
-    """The proof on record is older than the contest."""
     world.join(GATE, FOREIGN, labels={})
     with Rival(world) as rival:
         world.start(*ONCE)
@@ -159,14 +158,14 @@ def test_a_release_that_a_policy_denies_is_visible(world: Real, plane: lab.Plane
         assert "change freeze" in event["message"]
         assert event["message"].isprintable()
         world.until("the condition says so", lambda: world.condition().get("reason") == "ReleaseRefused")
-        assert world.condition()["status"] == "False"
+        assert world.condition()["status"] == "Unknown"
         assert "change freeze" in world.condition()["message"]
         assert world.metric("node_check_release_refused_total") >= 1
         with plane.audit.window() as calls:
             time.sleep(CONTEST_SECONDS)
         assert calls.count(agent="kube-node-ready", verb="patch", resource="nodes") <= MOST_RELEASES
         assert len(told(world, plane, "ReleaseRefused")) == 1
-        assert world.output().count('"Release refused"') == 1
+        assert world.output().count('"Node write refused"') == 1
         assert is_gated(world)
     world.until("released when the policy is gone", lambda: is_released(world))
     world.until("the condition says so", lambda: world.condition().get("status") == "True")
@@ -190,10 +189,16 @@ def test_a_failure_for_which_the_annotations_have_no_room_is_visible(world: Real
     fill(world)
     world.break_network()
     world.start(*ONCE)
-    world.until("it is told", lambda: told(world, plane, "VerificationFailed"))
-    world.until("the condition says so", lambda: world.condition().get("status") == "False")
-    assert "network" in world.condition()["message"]
+    world.until("it is told", lambda: told(world, plane, "RecordRefused"))
+    (event,) = told(world, plane, "VerificationFailed")
+    assert "network" in event["message"]
+    world.until("the condition says so", lambda: world.condition().get("reason") == "RecordRefused")
+    assert world.condition()["status"] == "Unknown"
+    assert "annotations" in world.condition()["message"]
     assert is_gated(world)
+    world.write({"metadata": {"annotations": {"example.com/large": None}}})
+    world.until("it is recorded when there is room", lambda: world.node().record.failures >= 1)
+    world.until("the condition says so", lambda: world.condition().get("status") == "False")
 
 
 def fill(world: Real) -> None:
