@@ -3,8 +3,8 @@
 Compiled modules cannot be imported from an archive. So an executable that has some unpacks itself, once, into a folder
 of the user's cache that is named after its content, and imports from there. Bytecode then has a place, too.
 
-What lies in that folder is code that will run. It is used only if nobody else could have put it there: every folder on
-the way to it and everything in it belongs to the user or to root and cannot be written to by others, every file has the
+What lies in that folder is code that will run. It is used only if no other user could have put it there: every folder
+on the way to it and everything in it belongs to the user or to root and cannot be written to by others, every file has the
 hash that the archive names, and there is no other file that could be imported. Bytecode is known by its module's name;
 its content is Python's own, and the owner is all that speaks for it. `sudo -E` with another user's cache finds a folder
 of another owner, and unpacks for one run.
@@ -97,7 +97,7 @@ def _trust(folder: Path, *, may_be_shared: bool = False) -> None:
     """Raises if another user can change what a path below this folder leads to. What is not there is passed over.
 
     In a folder with the sticky bit, such as /tmp, others can add entries and cannot exchange ours. Below a folder that
-    nobody else can enter, rights for a group or for all are of no use to them.
+    other users cannot enter, rights for a group or for all are of no use to them.
     """
     closed = False
     for one in (*reversed(folder.parents), folder):

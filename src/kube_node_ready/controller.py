@@ -28,7 +28,7 @@ from kube_node_ready.metrics import Metrics
 from kube_node_ready.objects import Pod
 from kube_node_ready.pace import Pace
 from kube_node_ready.verify import patches
-from kube_node_ready.verify.decide import could_not_start, decide, not_genuine, refused
+from kube_node_ready.verify.decide import could_not_start, decide, not_genuine, write_rejected
 from kube_node_ready.verify.model import (
     Adopt,
     Announce,
@@ -179,16 +179,16 @@ class Controller:
             self._refused.pop(seen.node.name, None)
 
     async def _report_refusal(self, seen: Snapshot, effect: Effect, error: KubeError, writer: Applies) -> None:
-        """Show on the Node that the server rejects what has to be written there. Once, until it says something else."""
+        """Show on the Node that the server rejects what has to be written there. Once per message."""
         name, message = seen.node.name, error.message
         if not isinstance(effect, Release | CloseGate | WriteRecord | Adopt):
             return
         if isinstance(error, NotFound) or self._refused.get(name) == message:
             return
         self._refused[name] = message
-        self._metrics.writes_refused.labels("release" if isinstance(effect, Release) else "record").inc()
-        log("Node write refused", level="warn", node=name, error=message, status=error.status)
-        decision = refused(seen, effect, message)
+        self._metrics.writes_rejected.labels("release" if isinstance(effect, Release) else "record").inc()
+        log("Node write rejected", level="warn", node=name, error=message, status=error.status)
+        decision = write_rejected(seen, effect, message)
         self._observe(seen, decision)
         for report in decision.effects:
             with suppress(Refused):  # it can be the condition itself that the server rejects
@@ -199,7 +199,7 @@ class Controller:
         """An Event, so that it is visible. Decisions do not rely on the record alone, so nothing else follows."""
         if (attempt := self._forged.pop(seen.node.name, None)) is None:
             return
-        text = "another client changed the verification record; it proves nothing, and the node is verified as before"
+        text = "another client changed the verification record; this has no effect on verification"
         event = Announce(seen.node, "RecordChanged", text, attempt, warning=True)
         if await writer.apply(event):
             self._metrics.done(event)
@@ -327,7 +327,7 @@ class Controller:
             self._give_slots()
 
     def _detect_forgery(self, before: Node | None, after: Node | None) -> None:
-        """Only the controller writes verdicts. A pending record is a request for a new one, which others may make."""
+        """Only the controller writes verdicts. Other clients are allowed to write a pending record: it asks for one."""
         if after is None:
             if before:
                 self._sent.pop(before.uid, None)

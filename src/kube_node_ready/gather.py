@@ -27,7 +27,7 @@ def _unknown(_: str) -> str:
 
 
 class _Creators:
-    """Which workers are ours. An exact copy that another client creates is not: it would skip the backoff, say."""
+    """Which workers are ours. An exact copy that another client creates is not: it could bypass the backoff."""
 
     def __init__(self) -> None:
         self.created: set[str] = set()

@@ -80,8 +80,8 @@ EVENTS = (
     "Removing",
     "Cordoned",
     "GateContested",
-    "ReleaseRefused",
-    "RecordRefused",
+    "ReleaseRejected",
+    "RecordRejected",
     "RecordChanged",
 )
 
@@ -287,8 +287,8 @@ class Metrics:
             "gates_kept_open", "Gates not closed, since so many nodes failed that the cluster must be at fault"
         )
         self.gates_contested = self._counter("gates_contested", "Releases that another client undid, again and again")
-        self.writes_refused = self._counter(
-            "node_writes_refused",
+        self.writes_rejected = self._counter(
+            "node_writes_rejected",
             "Nodes whose release or record the API server rejected",
             write=("release", "record"),
         )

@@ -152,20 +152,20 @@ def test_a_release_that_a_policy_denies_is_visible(world: Real, plane: lab.Plane
     world.join(GATE, labels={})
     with denied(plane, f"{NAMESPACE}-freeze", world.name, "change freeze\u001b[31m until Monday"):
         world.start(*ONCE)
-        world.until("it is told", lambda: told(world, plane, "ReleaseRefused"))
-        (event,) = told(world, plane, "ReleaseRefused")
+        world.until("it is told", lambda: told(world, plane, "ReleaseRejected"))
+        (event,) = told(world, plane, "ReleaseRejected")
         assert event["type"] == "Warning"
         assert "change freeze" in event["message"]
         assert event["message"].isprintable()
-        world.until("the condition says so", lambda: world.condition().get("reason") == "ReleaseRefused")
+        world.until("the condition says so", lambda: world.condition().get("reason") == "ReleaseRejected")
         assert world.condition()["status"] == "Unknown"
         assert "change freeze" in world.condition()["message"]
-        assert world.metric("node_check_release_refused_total") >= 1
+        assert world.metric("node_check_release_rejected_total") >= 1
         with plane.audit.window() as calls:
             time.sleep(CONTEST_SECONDS)
         assert calls.count(agent="kube-node-ready", verb="patch", resource="nodes") <= MOST_RELEASES
-        assert len(told(world, plane, "ReleaseRefused")) == 1
-        assert world.output().count('"Node write refused"') == 1
+        assert len(told(world, plane, "ReleaseRejected")) == 1
+        assert world.output().count('"Node write rejected"') == 1
         assert is_gated(world)
     world.until("released when the policy is gone", lambda: is_released(world))
     world.until("the condition says so", lambda: world.condition().get("status") == "True")
@@ -175,10 +175,10 @@ def test_a_release_for_which_the_annotations_have_no_room_is_visible(world: Real
     world.join(GATE, labels={})
     fill(world)
     world.start(*ONCE)
-    world.until("it is told", lambda: told(world, plane, "ReleaseRefused"))
-    (event,) = told(world, plane, "ReleaseRefused")
+    world.until("it is told", lambda: told(world, plane, "ReleaseRejected"))
+    (event,) = told(world, plane, "ReleaseRejected")
     assert "annotations" in event["message"]
-    world.until("the condition says so", lambda: world.condition().get("reason") == "ReleaseRefused")
+    world.until("the condition says so", lambda: world.condition().get("reason") == "ReleaseRejected")
     assert is_gated(world)
     world.write({"metadata": {"annotations": {"example.com/large": None}}})
     world.until("released when there is room", lambda: is_released(world))
@@ -189,10 +189,10 @@ def test_a_failure_for_which_the_annotations_have_no_room_is_visible(world: Real
     fill(world)
     world.break_network()
     world.start(*ONCE)
-    world.until("it is told", lambda: told(world, plane, "RecordRefused"))
+    world.until("it is told", lambda: told(world, plane, "RecordRejected"))
     (event,) = told(world, plane, "VerificationFailed")
     assert "network" in event["message"]
-    world.until("the condition says so", lambda: world.condition().get("reason") == "RecordRefused")
+    world.until("the condition says so", lambda: world.condition().get("reason") == "RecordRejected")
     assert world.condition()["status"] == "Unknown"
     assert "annotations" in world.condition()["message"]
     assert is_gated(world)

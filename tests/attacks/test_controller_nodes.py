@@ -173,7 +173,7 @@ STATE_ATTACKS: Mapping[str, tuple[Request, str]] = {
     "an Event of another name": (creates("events", an_event("a.b"), "default"), "Events"),
     "the root certificate is deleted": (
         lambda scene: scene.delete(f"/api/v1/namespaces/{scene.namespace}/configmaps/kube-root-ca.crt"),
-        "delete no ConfigMaps",
+        "cannot delete ConfigMaps",
     ),
     "the root certificate is changed": (change_root_certificate, f"ConfigMap {LEDGER}"),
 }
@@ -263,7 +263,7 @@ def test_a_cordoned_node_cannot_be_uncordoned(limited: Scene, unlimited: Scene) 
     for scene in (limited, unlimited):
         scene.release.plane.kubectl("cordon", scene.gated)
     try:
-        denied(limited.rejection(cordon("gated", on=False)), "uncordon none")
+        denied(limited.rejection(cordon("gated", on=False)), "cannot uncordon")
         assert unlimited.rejection(cordon("gated", on=False)) == ""
     finally:
         for scene in (limited, unlimited):

@@ -65,17 +65,17 @@ def test_a_release_that_the_server_refuses_is_visible(site: Site, tmp_path: Path
     waiting.until("the policy is in force", lambda: _is_frozen(site, name), 60)
     install(site, site.config())
     with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
-        site.until("the condition shows it", lambda: site.condition(name).get("reason") == "ReleaseRefused")
-        site.until("an Event shows it", lambda: "ReleaseRefused" in {event.reason for event in site.events(name)})
+        site.until("the condition shows it", lambda: site.condition(name).get("reason") == "ReleaseRejected")
+        site.until("an Event shows it", lambda: "ReleaseRejected" in {event.reason for event in site.events(name)})
         assert "taints are frozen" in site.condition(name)["message"]
         assert site.condition(name)["status"] != "True"
         for command in ("status", "explain"):
             shown = " ".join(Console(site).ask(command, name).stdout.split())
-            assert "refused to open the gate" in shown, command
+            assert "rejected the release" in shown, command
             assert "taints are frozen" in shown, command
             assert f"{name} is verified" not in shown
         page = operator.ask("/metrics", server=0)
-        assert 'kube_node_ready_node_writes_refused_total{write="release"} 1.0' in page
+        assert 'kube_node_ready_node_writes_rejected_total{write="release"} 1.0' in page
     assert site.policy.gated(site.node(name))
 
 
@@ -83,8 +83,8 @@ def test_a_record_that_the_server_refuses_is_visible(site: Site, tmp_path: Path)
     (name,) = site.join(verdict=lab.fails()).names
     fill_annotations(site, name)
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):
-        site.until("the condition shows it", lambda: site.condition(name).get("reason") == "RecordRefused")
-        site.until("an Event shows it", lambda: "RecordRefused" in {event.reason for event in site.events(name)})
+        site.until("the condition shows it", lambda: site.condition(name).get("reason") == "RecordRejected")
+        site.until("an Event shows it", lambda: "RecordRejected" in {event.reason for event in site.events(name)})
         assert "annotations" in site.condition(name)["message"]
     assert site.policy.gated(site.node(name))
 

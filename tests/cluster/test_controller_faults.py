@@ -102,7 +102,8 @@ def test_a_rival_that_keeps_closing_the_gate_finds_it_open_when_it_tires(site: S
     assert not rival.robbed
     node = site.node(name)
     assert node.labelled
-    assert (node.record.attempt, node.record.outcome) == (1, Outcome.PASSED), "the proof on record stood"
+    assert node.record.attempt > 1, "a gate that comes back needs a new proof"
+    assert node.record.outcome is Outcome.PASSED
 
 
 def unlabel(site: Site, pod: str) -> None:

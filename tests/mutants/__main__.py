@@ -32,7 +32,7 @@ from tests.mutants.operators import Mutant, mutants, mutated
 
 _PACKAGE = "kube_node_ready.verify"
 _CORE = Path("src/kube_node_ready/verify")
-_TESTS = ("decide", "fingerprint", "patches", "reports", "reverify", "verify_*", "workerpod")
+_TESTS = ("contests", "decide", "fingerprint", "patches", "reports", "reverify", "verify_*", "workerpod")
 _ACCEPTED = Path(__file__).with_name("accepted.toml")
 _LEAST_KILLED = 95
 _LONGEST = 120

@@ -7,7 +7,7 @@ import pytest
 
 from kube_node_ready.objects import Taint
 from kube_node_ready.verify import budget, patches
-from kube_node_ready.verify.decide import decide, is_contested, refused
+from kube_node_ready.verify.decide import decide, is_contested, write_rejected
 from kube_node_ready.verify.model import (
     Announce,
     Fleet,
@@ -166,15 +166,15 @@ def test_a_refused_release_is_shown_without_the_record() -> None:
     cluster.join("a")
     node = cluster.node("a")
     seen = Snapshot(START, node, version="7")
-    decision = refused(seen, Release(node, Record(3, outcome=Outcome.PASSED)), "taints are\nfrozen")
+    decision = write_rejected(seen, Release(node, Record(3, outcome=Outcome.PASSED)), "taints are\nfrozen")
     event, condition = decision.effects
     assert isinstance(event, Announce)
     assert isinstance(condition, WriteRecord)
-    assert (event.reason, event.warning, event.attempt) == ("ReleaseRefused", True, 3)
-    assert event.message == "attempt 3 passed, but the API server refused to open the gate: taints are frozen"
+    assert (event.reason, event.warning, event.attempt) == ("ReleaseRejected", True, 3)
+    assert event.message == "attempt 3 passed, but the API server rejected the release: taints are frozen"
     assert not condition.version
     shown = patches.status(node, condition.record, POLICY)["status"]["conditions"][0]
-    assert (shown["status"], shown["reason"], shown["message"]) == ("Unknown", "ReleaseRefused", event.message)
+    assert (shown["status"], shown["reason"], shown["message"]) == ("Unknown", "ReleaseRejected", event.message)
 
 
 def test_a_refused_record_is_shown_as_such() -> None:
@@ -182,10 +182,10 @@ def test_a_refused_record_is_shown_as_such() -> None:
     cluster.join("a")
     node = cluster.node("a")
     failure = WriteRecord(node, Record(2, failures=2, outcome=Outcome.FAILED), "7")
-    event, condition = refused(Snapshot(START, node), failure, "Too long").effects
+    event, condition = write_rejected(Snapshot(START, node), failure, "Too long").effects
     assert isinstance(event, Announce)
     assert isinstance(condition, WriteRecord)
-    assert event.reason == "RecordRefused"
-    assert event.message == "the API server refused to record the result: Too long"
+    assert event.reason == "RecordRejected"
+    assert event.message == "the API server rejected the record: Too long"
     shown = patches.status(node, condition.record, POLICY)["status"]["conditions"][0]
-    assert shown["reason"] == "RecordRefused"
+    assert shown["reason"] == "RecordRejected"

@@ -369,9 +369,9 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("effect", "reason"),
         [
-            (RELEASE, "ReleaseRefused"),
-            (FAILURE, "RecordRefused"),
-            (CloseGate(verified(), failed(3), "7"), "RecordRefused"),
+            (RELEASE, "ReleaseRejected"),
+            (FAILURE, "RecordRejected"),
+            (CloseGate(verified(), failed(3), "7"), "RecordRejected"),
         ],
         ids=["release", "record", "closing"],
     )
@@ -379,7 +379,7 @@ class TestRefused:
         self, effect: Release | WriteRecord | CloseGate, reason: str
     ) -> None:
         step = look(gated(), refused(effect, message="change freeze"))
-        shown = verification.refused(Snapshot(NOW, gated()), effect, "change freeze")
+        shown = verification.write_rejected(Snapshot(NOW, gated()), effect, "change freeze")
         assert step.effects == shown.effects
         news, condition = step.effects
         assert isinstance(news, Announce)

@@ -126,10 +126,10 @@ def test_a_patch_that_is_refused_for_good_is_told(
     monkeypatch.setattr(world.cluster, "_patch", lambda *_: refusal)
     world.join(GATE, labels={})
     world.start(*ONCE)
-    world.until("it is told", lambda: "ReleaseRefused" in world.events())
+    world.until("it is told", lambda: "ReleaseRejected" in world.events())
     for _ in range(12):
         world.step()
-    assert capsys.readouterr().out.count('"Node write refused"') == 1
+    assert capsys.readouterr().out.count('"Node write rejected"') == 1
     assert is_gated(world)
 
 
@@ -323,12 +323,12 @@ class TestRefused:
         begun = world.clock.time
         while world.clock.time < begun + timedelta(minutes=10):
             world.step()
-        refused = world.metric("node_check_release_refused_total")
+        refused = world.metric("node_check_release_rejected_total")
         assert refused == 10, "immediately, and after 1, 2, 4, … 256 s"
-        assert world.cluster.writes.count("event ReleaseRefused") == 1
-        assert (world.condition()["reason"], world.condition()["status"]) == ("ReleaseRefused", "Unknown")
+        assert world.cluster.writes.count("event ReleaseRejected") == 1
+        assert (world.condition()["reason"], world.condition()["status"]) == ("ReleaseRejected", "Unknown")
         assert "Forbidden, as this test wants it" in world.condition()["message"]
-        assert capsys.readouterr().out.count('"Node write refused"') == 1
+        assert capsys.readouterr().out.count('"Node write rejected"') == 1
         world.break_network()
         world.cluster.forbidden.clear()
         world.stays(lambda: is_gated(world))
@@ -341,7 +341,7 @@ class TestRefused:
         world.forbid("nodes")
         world.forbid("nodes/status")
         world.start(*ONCE)
-        world.until("it is reported", lambda: "ReleaseRefused" in world.events())
+        world.until("it is reported", lambda: "ReleaseRejected" in world.events())
         world.cluster.forbidden.clear()
         world.until("released", lambda: is_released(world))
 
@@ -352,7 +352,7 @@ class TestRefused:
         with monkeypatch.context() as patched:
             patched.setattr(world.cluster, "_patch", lambda *_: http_json(words, 500))
             world.start(*ONCE)
-            world.until("it is reported", lambda: "ReleaseRefused" in world.events())
+            world.until("it is reported", lambda: "ReleaseRejected" in world.events())
         world.until("released", lambda: is_released(world))
 
     def test_a_record_that_is_refused_is_reported(self, world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,8 +369,8 @@ class TestRefused:
         with monkeypatch.context() as patched:
             patched.setattr(world.cluster, "_patch", refuse)
             world.start(*ONCE)
-            world.until("it is reported", lambda: "RecordRefused" in world.events())
-            world.until("the condition shows it", lambda: world.condition().get("reason") == "RecordRefused")
+            world.until("it is reported", lambda: "RecordRejected" in world.events())
+            world.until("the condition shows it", lambda: world.condition().get("reason") == "RecordRejected")
             assert world.condition()["status"] == "Unknown"
             assert world.events()[0] == "VerificationFailed"
         world.until("recorded", lambda: world.node().record.failures >= 1)

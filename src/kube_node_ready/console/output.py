@@ -1,7 +1,7 @@
 """What is printed, and to whom: a person at a terminal, or a program at the end of a pipe.
 
 Everything that comes from the cluster leaves through here: `safe` for text, `escaped` for JSON. A node's kubelet, or
-anyone who can write an Event, must not command the terminal of whoever looks.
+anyone who can write an Event, must not be able to control the user's terminal.
 """
 
 import os

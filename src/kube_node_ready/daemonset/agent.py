@@ -145,7 +145,7 @@ class Agent:
             self.metrics.refused.inc()
         message, before = printable(error.message, _LONGEST_REFUSAL), self._memory.refusal
         if before is None or message != before.message:
-            log("Node write refused", level="warn", node=self._node.name, error=message, status=error.status)
+            log("Node write rejected", level="warn", node=self._node.name, error=message, status=error.status)
         self._mishaps = 0
         self._memory = self._memory.after_refusal(effect, message, self._clock.now())
 

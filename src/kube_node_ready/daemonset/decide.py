@@ -133,7 +133,7 @@ def _after_refusal(seen: Seen, memory: Memory, refusal: Refusal, rules: Rules) -
     # A condition that cannot be written must not keep the gate closed, so it is not waited for.
     if wait <= _NONE and not is_due:
         return None
-    decision = verification.refused(Snapshot(seen.now, seen.node), refusal.effect, refusal.message)
+    decision = verification.write_rejected(Snapshot(seen.now, seen.node), refusal.effect, refusal.message)
     shows_other = seen.condition is not None and (is_due or seen.condition != _SHOWN_OF_REFUSALS)
     wanted = ((Announce,) if is_due else ()) + ((WriteRecord,) if shows_other else ())
     effects = tuple(effect for effect in _own_effects(decision, memory) if isinstance(effect, wanted))

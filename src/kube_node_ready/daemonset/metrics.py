@@ -23,7 +23,7 @@ class Metrics:
             self.failures.labels(node, check)
         self.restored = self._counter("gate_restored", "Times the gate was closed again").labels(node)
         self.contested = self._counter("gate_contested", "Contested releases: undone again and again").labels(node)
-        self.refused = self._counter("release_refused", "Times the API server refused to open the gate").labels(node)
+        self.refused = self._counter("release_rejected", "Times the API server rejected the release").labels(node)
         build = Gauge(
             "kube_node_ready_build_info", "Always 1", ["version", "commit_hash", "build_date"], registry=self.registry
         )

@@ -55,7 +55,7 @@ class Place:
         if self._is_confirmed:
             return
         found = _bound(self._token())
-        if not found.pod.name:  # a token can also be bound to a Node, for whoever may ask for tokens
+        if not found.pod.name:  # accounts that can request tokens can also bind one to a Node
             raise NotProvedError(
                 "the ServiceAccount's token is not bound to a pod, so it does not show which node this is"
             )

@@ -211,15 +211,15 @@ def could_not_start(seen: Snapshot, attempt: int, policy: Policy, reason: str) -
     return Decision(Phase.FAILED, record.reason, _record_failure(seen, record, policy))
 
 
-def refused(seen: Snapshot, effect: Release | CloseGate | WriteRecord | Adopt, message: str) -> Decision:
+def write_rejected(seen: Snapshot, effect: Release | CloseGate | WriteRecord | Adopt, message: str) -> Decision:
     """What follows when the API server rejects a write to the Node: it is shown wherever a write still succeeds.
 
     The condition alone is written, since the record is part of what was rejected.
     """
     is_release = isinstance(effect, Release)
-    what = "open the gate" if is_release else "record the result"
+    what = "release" if is_release else "record"
     passed = f"attempt {effect.record.attempt} passed, but " if is_release else ""
-    why = f"{passed}the API server refused to {what}: {printable(message, _LONGEST_REFUSAL)}"
+    why = f"{passed}the API server rejected the {what}: {printable(message, _LONGEST_REFUSAL)}"
     shown = Record(
         effect.record.attempt,
         outcome=Outcome.PENDING,
@@ -228,7 +228,7 @@ def refused(seen: Snapshot, effect: Release | CloseGate | WriteRecord | Adopt, m
         cause=Cause.NOT_RELEASED if is_release else Cause.NOT_RECORDED,
         reason=why,
     )
-    reason = "ReleaseRefused" if is_release else "RecordRefused"
+    reason = "ReleaseRejected" if is_release else "RecordRejected"
     news = Announce(seen.node, reason, why, effect.record.attempt, warning=True)
     return Decision(Phase.BACKING_OFF, why, (news, WriteRecord(seen.node, shown)))
 

@@ -80,7 +80,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
 class Pool(Struct, frozen=True):
     name: str
     claimed: bool
-    """Whether a NodeClaim says so. Otherwise only the Node's labels do, and a kubelet chooses these."""
+    """Whether a NodeClaim names it. Otherwise only the Node's labels do, and a kubelet chooses these."""
 
 
 class Node(Struct, frozen=True):
@@ -99,7 +99,7 @@ class Node(Struct, frozen=True):
     """The uid of the NodeClaim that owns it, and below its name."""
     claim_name: str = ""
     claimed: bool = False
-    """Whether it has a NodeClaim, as far as the Node says. Pools of NodeClaims have budgets of their own."""
+    """Whether it has a NodeClaim, according to the Node. Pools of NodeClaims have budgets of their own."""
     provider_id: str = ""
     boot: str = ""
     cordoned: bool = False

@@ -31,7 +31,7 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 _STATUS = {Outcome.PASSED: "True", Outcome.FAILED: "False", Outcome.PENDING: "Unknown"}
 _REASON = {Outcome.PASSED: "Verified", Outcome.FAILED: "VerificationFailed", Outcome.PENDING: "Verifying"}
 
-REFUSED = {Cause.NOT_RELEASED: "ReleaseRefused", Cause.NOT_RECORDED: "RecordRefused"}
+REFUSED = {Cause.NOT_RELEASED: "ReleaseRejected", Cause.NOT_RECORDED: "RecordRejected"}
 REFUSALS = frozenset(REFUSED.values())
 """Reasons of the condition while the API server rejects what is to be written to the Node."""
 

@@ -138,7 +138,7 @@ def read_worker(pod: Pod) -> Worker | None:
         state=state,
         cause=cause,
         reason=printable(reason, 500),
-        report=read(message) if message and _ran_at_home(pod) else None,
+        report=read(message) if message and _ran_on_its_node(pod) else None,
         finished=pod.status.phase in _FINISHED,
         fingerprint=fingerprint(pod.spec),
     )
@@ -150,7 +150,7 @@ def _is_made_for(pod: Pod, node_uid: str) -> bool:
     return owners == [("Node", node_uid)] and _MIRROR_ANNOTATION not in (pod.metadata.annotations or {})
 
 
-def _ran_at_home(pod: Pod) -> bool:
+def _ran_on_its_node(pod: Pod) -> bool:
     """Whether it ran on the node it is for. A verdict from elsewhere never counts, so its report is not kept either."""
     return [owner.name for owner in pod.metadata.owner_references] == [pod.spec.get("nodeName")]
 

@@ -1,7 +1,7 @@
 {{/*
 Something if there is to be a policy, nothing if not. A plain `helm template` asks no cluster: Helm then has a list of API
-versions of its own, without a single kind. To leave the policies out there would install the chart without them, and
-nobody would notice; so the rendering fails.
+versions of its own, without a single kind. Leaving the policies out there would silently install the chart without
+them, so rendering fails.
 */}}
 {{- define "kube-node-ready.admission.wanted" -}}
 {{- $wanted := .Values.admissionPolicy.enabled -}}
