@@ -93,7 +93,7 @@ def test_a_gate_that_is_put_back_again_and_again_is_not_fought_over_without_paus
 def test_a_contested_gate_is_opened_only_after_checks_that_passed_since(world: Real) -> None:
     world.join(GATE, FOREIGN, labels={})
     with Rival(world) as rival:
-        world.start(*ONCE)
+        world.start(*ONCE, "--max-retries=9")
         world.until("it is contested", lambda: "GateContested" in world.events())
         world.break_network()
         world.until("checks fail", lambda: world.metric("node_check_consecutive_failures") >= 1)

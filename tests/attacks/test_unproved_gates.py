@@ -7,6 +7,7 @@ installed here: it would stop some of these runs, and they must stop themselves.
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ EXIT_NOT_PROVED = 4
 PATIENCE = 180
 CHECKS = {"services": ["default/kubernetes"]}
 """Outside a pod, the name of the API Service and the way to the DNS servers cannot be checked."""
-SECONDS = 20
 _PROGRAM = "from kube_node_ready.cli import main; main()"
 
 
@@ -46,19 +46,24 @@ def nodes(plane: lab.Plane, prefix: str) -> Iterator[list[str]]:
     plane.kubectl("delete", "node", *names)
 
 
+def events_of(plane: lab.Plane, node: str) -> list[str]:
+    events = plane.client.list(Event, namespace="default", fields={"involvedObject.name": node})
+    return [str(event.reason) for event in events if event.reportingComponent == "kube-node-ready"]
+
+
 class Outcome:
-    """What a run did. One that goes on is stopped after a while: the gate would be open by then."""
+    """What a run did. It ends by itself, or is stopped when it has opened the gate and reported that."""
 
     def __init__(self, argv: list[str], environment: Mapping[str, str], plane: lab.Plane, node: str) -> None:
         history = History(plane, node)
         with subprocess.Popen(
             argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as process:
-            try:
-                self.output, _ = process.communicate(timeout=SECONDS)
-            except subprocess.TimeoutExpired:
-                process.terminate()
-                self.output, _ = process.communicate()
+            give_up = time.monotonic() + PATIENCE
+            while process.poll() is None and time.monotonic() < give_up and "Verified" not in events_of(plane, node):
+                time.sleep(0.5)
+            process.terminate()
+            self.output, _ = process.communicate()
         self.exit_code = process.returncode
         versions = history.versions()
         self.was_open = history.was_ever_open(GATE["key"]) if versions else False
@@ -67,8 +72,7 @@ class Outcome:
             for version in versions
             if record_of(version) or "node-ready/verified" in version["metadata"].get("labels", {})
         ]
-        events = plane.client.list(Event, namespace="default", fields={"involvedObject.name": node})
-        self.events = [str(event.reason) for event in events if event.reportingComponent == "kube-node-ready"]
+        self.events = events_of(plane, node)
 
     def changed_nothing(self) -> bool:
         return not self.was_open and not self.wrote and not self.events
