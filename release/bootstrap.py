@@ -4,10 +4,10 @@ Compiled modules cannot be imported from an archive. So an executable that has s
 of the user's cache that is named after its content, and imports from there. Bytecode then has a place, too.
 
 What lies in that folder is code that will run. It is used only if no other user could have put it there: every folder
-on the way to it and everything in it belongs to the user or to root and cannot be written to by others, every file has the
-hash that the archive names, and there is no other file that could be imported. Bytecode is known by its module's name;
-its content is Python's own, and the owner is all that speaks for it. `sudo -E` with another user's cache finds a folder
-of another owner, and unpacks for one run.
+on the way to it and everything in it belongs to the user or to root and cannot be written to by others, every file has
+the hash that the archive names, and there is no other file that could be imported. Bytecode is known by its module's
+name; its content is Python's own, and the owner is all that speaks for it. `sudo -E` with another user's cache finds a
+folder of another owner, and unpacks for one run.
 
 This file must be valid in old versions of Python, so that they can say what is wrong.
 """

@@ -55,6 +55,8 @@ from kube_node_ready.verify.model import (
 from kube_node_ready.watched import LEDGER, Scope
 
 _COMPLAINT_SECONDS = 10
+_SENT = 4
+"""So many records of a node are recognized as ours: the watch can be behind, and an answer can be lost."""
 _MANY_RACES = 5
 _BETWEEN_NEWS_SECONDS = 0.04
 """Three writes each, so that most of `qps` is left for releases."""
@@ -83,8 +85,8 @@ class Controller:
         self._untold: dict[str, None] = {}
         self._blocked: dict[str, str] = {}
         self._refused: dict[str, str] = {}
-        self._forged: dict[str, int] = {}
-        self._sent: dict[str, int] = {}
+        self._forged: set[str] = set()
+        self._sent: dict[str, tuple[int, ...]] = {}
         self._pace = Pace()
         self._working = False
         self._last_complaint = 0.0
@@ -131,8 +133,9 @@ class Controller:
         """Look at one node, decide, act. Returns when to look again."""
         seen = self._view.snapshot(name, _now())
         if seen is None:
-            for known in (self.phases, self._without_slot, self._untold, self._blocked, self._refused, self._forged):
+            for known in (self.phases, self._without_slot, self._untold, self._blocked, self._refused):
                 known.pop(name, None)
+            self._forged.discard(name)
             return None
         await self._report_forgery(seen, writer)
         decision = decide(seen, self._policy)
@@ -146,6 +149,8 @@ class Controller:
 
     async def _carry_out(self, seen: Snapshot, decision: Decision, writer: Applies) -> None:
         for effect in decision.effects:
+            # Writes that fail count, too: a client could make all of them fail.
+            self._pace.wrote(seen.node.name)
             try:
                 acted = await writer.apply(effect)
             except (Refused, NotFound) as why:
@@ -165,7 +170,6 @@ class Controller:
                 await self._stay(effect, str(why), writer)
             else:
                 if acted:
-                    self._pace.wrote(seen.node.name)
                     self._remember(seen, decision, effect)
                     self._metrics.done(effect)
                     telling.done(effect, decision, self._policy)
@@ -197,10 +201,11 @@ class Controller:
 
     async def _report_forgery(self, seen: Snapshot, writer: Applies) -> None:
         """An Event, so that it is visible. Decisions do not rely on the record alone, so nothing else follows."""
-        if (attempt := self._forged.pop(seen.node.name, None)) is None:
+        if seen.node.name not in self._forged:
             return
+        self._forged.discard(seen.node.name)
         text = "another client changed the verification record; this has no effect on verification"
-        event = Announce(seen.node, "RecordChanged", text, attempt, warning=True)
+        event = Announce(seen.node, "RecordChanged", text, 0, warning=True)  # by the hour, and not by the attempt
         if await writer.apply(event):
             self._metrics.done(event)
 
@@ -334,10 +339,11 @@ class Controller:
             return
         is_change = before and before.uid == after.uid and before.record != after.record
         is_verdict = after.record.outcome is not Outcome.PENDING
-        if self._working and is_change and is_verdict and self._sent.get(after.uid) != hash(after.record):
-            self._forged[after.name] = after.record.attempt
+        if self._working and is_change and is_verdict and hash(after.record) not in self._sent.get(after.uid, ()):
             self._metrics.records_changed.inc()
-            log("Verification record changed by another client", level="warn", node=after.name)
+            if after.name not in self._forged:
+                self._forged.add(after.name)
+                log("Verification record changed by another client", level="warn", node=after.name)
 
     def _worker_changed(self, _: str, before: Worker | None, after: Worker | None) -> None:
         if name := self._view.worker_changed(before, after):
@@ -379,17 +385,18 @@ class Controller:
     def worker_written(self, pod: Pod) -> None:
         self._pods.put(pod)
 
-    def worker_created(self, uid: str) -> None:
-        self._view.created(uid)
+    def worker_created(self, node: Node, uid: str) -> None:
+        self._view.created(node, uid)
 
-    def worker_maybe_created(self, name: str) -> None:
-        self._view.maybe_created(name)
+    def worker_maybe_created(self, node: Node, name: str) -> None:
+        self._view.maybe_created(node, name)
 
     def is_foreign(self, worker: Worker) -> bool:
         return self._view.is_foreign(worker)
 
     def record_sent(self, node: Node, record: Record) -> None:
-        self._sent[node.uid] = hash(patches.decode(patches.encode(record)))  # as it is read back
+        read_back = hash(patches.decode(patches.encode(record)))
+        self._sent[node.uid] = (*self._sent.get(node.uid, ()), read_back)[-_SENT:]
 
     def pool_found(self, node: Node, pool: Pool) -> None:
         self._view.pool_found(node, pool)

@@ -47,8 +47,8 @@ class Stores(Protocol):
 
     def node_written(self, answer: bytes) -> None: ...
     def worker_written(self, pod: Pod) -> None: ...
-    def worker_created(self, uid: str) -> None: ...
-    def worker_maybe_created(self, name: str) -> None: ...
+    def worker_created(self, node: Node, uid: str) -> None: ...
+    def worker_maybe_created(self, node: Node, name: str) -> None: ...
     def is_foreign(self, worker: Worker) -> bool: ...
     def worker_admitted(self, fingerprint: str) -> None: ...
     def worker_dropped(self, uid: str) -> None: ...
@@ -147,9 +147,9 @@ class Writer:
             await self._find_worker(node, name)
             return
         except Unreachable:
-            self._stores.worker_maybe_created(name)
+            self._stores.worker_maybe_created(node, name)
             raise
-        self._stores.worker_created(pod.metadata.uid)
+        self._stores.worker_created(node, pod.metadata.uid)
         if not _read_worker_of(pod, node):
             await self._delete_pod(pod)
             raise Refused(0, "Changed", "admission changed its owner or its labels, so it cannot be recognized")
@@ -162,11 +162,11 @@ class Writer:
             pod = _read_pod(await self._kube.get(self._pod_path(name)))
         except NotFound as why:
             raise LostRace(409, "Vanished", f"pod {name} is to be made again") from why
+        if pod.metadata.deletion_timestamp:  # a finalizer keeps it, and so its name
+            raise ForeignWorker(f"pod {name} has the name of the worker, and is still being deleted")
         if (worker := _read_worker_of(pod, node)) and not self._stores.is_foreign(worker):
             self._stores.worker_written(pod)
             return
-        if pod.metadata.deletion_timestamp:  # a finalizer keeps it, and so its name
-            raise ForeignWorker(f"pod {name} has the name of the worker, is not one, and cannot be deleted")
         await self._delete_pod(pod)
         log("Unusable worker pod deleted", level="warn", node=node.name, pod=name, ranOn=pod.spec.get("nodeName"))
         raise LostRace(409, "Unusable", f"pod {name} is to be made again")
@@ -180,6 +180,8 @@ class Writer:
 
     async def _confirm_worker(self, node: Node, worker: Worker) -> None:
         """Compare it with what the server makes of our template now: a worker of a previous process is just that."""
+        if worker.edited:
+            raise ForeignWorker(f"pod {worker.name} was changed while it ran, by another client")
         body = _encode(probe_pod(node, self._template))
         try:
             pod = _read_pod(await self._kube.create(self._pods, body, dryRun="All"))

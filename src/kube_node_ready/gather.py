@@ -18,6 +18,8 @@ _RECHECKS = 32
 """So many verified nodes are checked again at a time."""
 _MOST_WORKERS = 16
 """So many pods that pass for workers of one node are kept: each event of one of them costs time for all of them."""
+_MOST_WORKERS_OF_UNKNOWN = 1000
+"""Which of them matter is not known before their node is."""
 _FINGERPRINTS = 10_000
 """Usually there is one. Admission can also make a different spec of every pod."""
 
@@ -156,13 +158,15 @@ class View:
         """From now on only this process creates workers; those that are there already are a previous one's."""
         self._creators.inherit((worker.uid for worker in self.workers()), now)
 
-    def created(self, uid: str) -> None:
-        """We created this worker."""
+    def created(self, node: Node, uid: str) -> None:
+        """We created this worker. The watch can have shown it before the answer came."""
         self._creators.created.add(uid)
+        self._count_slots(node.uid)
 
-    def maybe_created(self, name: str) -> None:
+    def maybe_created(self, node: Node, name: str) -> None:
         """We asked for a worker of this name, and the answer was lost."""
         self._creators.maybe_created.add(name)
+        self._count_slots(node.uid)
 
     def is_foreign(self, worker: Worker) -> bool:
         return self._creators.is_foreign(worker)
@@ -205,9 +209,9 @@ class View:
     def _has_room_for(self, worker: Worker) -> bool:
         """A node has two workers at most, one that runs and one kept for its logs. A thousand of them are an attack."""
         mine = self._workers[worker.node_uid]
-        if worker.name in mine or len(mine) < _MOST_WORKERS:
-            return True
         node = self._nodes.get(self._names.get(worker.node_uid, ""))
+        if worker.name in mine or len(mine) < (_MOST_WORKERS if node else _MOST_WORKERS_OF_UNKNOWN):
+            return True
         return node is not None and worker.attempt in (node.record.attempt, node.record.attempt + 1)
 
     def _count_slots(self, uid: str) -> None:
@@ -220,19 +224,25 @@ class View:
             self._verifying.discard(uid)
             self._rechecks.discard(uid)
             return
-        runs = any(worker.is_of(node) and not (worker.finished or worker.deleting) for worker in self._of(uid))
+        runs = any(self._takes_slot(worker, node) for worker in self._of(uid))
         is_recheck = runs and node.labelled
         (self._verifying.add if runs else self._verifying.discard)(uid)
         (self._rechecks.add if is_recheck else self._rechecks.discard)(uid)
 
+    def _takes_slot(self, worker: Worker, node: Node) -> bool:
+        is_over = worker.finished or worker.deleting
+        return worker.is_of(node) and not is_over and not self._creators.is_foreign(worker)
+
     def _judged(self, worker: Worker) -> Worker:
-        is_foreign = self._creators.is_foreign(worker)
-        # Edited and edited back is edited: it ran something else meanwhile.
-        is_as_created = worker.fingerprint in self._fingerprints and worker.uid not in self._edited
-        is_settled = worker.uid in self._settled
-        if not (is_foreign or is_as_created or is_settled):
-            return worker
-        return replace(worker, genuine=is_as_created and not is_foreign, foreign=is_foreign, settled=is_settled)
+        is_foreign, is_edited = self._creators.is_foreign(worker), worker.uid in self._edited
+        is_known = worker.fingerprint in self._fingerprints
+        return replace(
+            worker,
+            genuine=is_known and not (is_foreign or is_edited),
+            foreign=is_foreign,
+            edited=is_edited,
+            settled=worker.uid in self._settled,
+        )
 
     def _settle(self, node: Node) -> None:
         for worker in self._of(node.uid):

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 
 _BURST = 30
-"""An attempt takes about three writing reconciles."""
-_PER_SECOND = 1.0
+"""A failed attempt takes about five writes."""
+_PER_SECOND = 2.0
 _MANY_NODES = 1000
 
 
@@ -20,6 +20,7 @@ class Pace:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._full_at: dict[str, float] = {}
+        self._forget_above = _MANY_NODES
 
     def wait(self, node: str) -> float:
         """How many seconds to wait before the node is reconciled again."""
@@ -27,9 +28,10 @@ class Pace:
 
     def wrote(self, node: str) -> None:
         self._full_at[node] = self._clock() + (self._missing(node) + 1) / _PER_SECOND
-        if len(self._full_at) > _MANY_NODES:
+        if len(self._full_at) > self._forget_above:
             now = self._clock()
             self._full_at = {name: full for name, full in self._full_at.items() if full > now}
+            self._forget_above = max(_MANY_NODES, 2 * len(self._full_at))
 
     def _missing(self, node: str) -> float:
         return max(0.0, (self._full_at.get(node, 0.0) - self._clock()) * _PER_SECOND)

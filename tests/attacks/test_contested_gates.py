@@ -23,8 +23,8 @@ from tests.operator import Operator, operating
 
 LABEL = "node-ready/verified"
 SECONDS = 12
-MOST_WRITES = 140
-"""A burst of 30 writing reconciles, and one per second. Each has up to three writes."""
+MOST_WRITES = 80
+"""A burst of 30 writes, two per second, and those of the last reconcile."""
 
 
 @contextmanager

@@ -170,7 +170,9 @@ def test_nothing_is_lost_or_doubled_wherever_the_controller_dies(
         told = case.events()
         assert len(told) == len(set(told)) or journey != "passes", f"{case.name}: told twice: {told}"
         if journey == "removes":
-            assert (len(pods), told.count("Removing")) == (2, 1), f"{case.name}: {pods}, {told}"
+            # A controller that has not seen a failure itself wants to see one more.
+            assert len(pods) in (2, 3), f"{case.name}: {pods}, {told}"
+            assert told.count("Removing") == 1, f"{case.name}: {told}"
         else:
             assert len(pods) == case.attempts(), f"{case.name}: {pods}, {told}"
             # It may be healed only after its second failure.

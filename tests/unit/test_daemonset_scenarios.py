@@ -271,7 +271,7 @@ class TestContested:
     def test_a_client_that_also_deletes_the_record_gets_a_round_of_checks_for_each_release(
         self, world: Simulated, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The count is lost with the record. What is left is the pace: one write per second after a burst of 30."""
+        """The count is lost with the record. What is left is the pace: two writes per second after a burst of 30."""
         patch = world.cluster._patch
 
         def undo(path: str, kind: str, body: Any) -> bytes:  # noqa: ANN401  as the server's own
@@ -289,7 +289,7 @@ class TestContested:
             world.step()
         rounds = [path for path, *_ in world.cluster.asked if path.startswith("/openapi")]
         assert 1 < releases(world) <= len(rounds)
-        assert releases(world) <= 30 + 20 + 1
+        assert releases(world) <= 30 + 2 * 20 + 1
 
     def test_our_own_closing_is_no_contest(self, world: Simulated) -> None:
         world.join(GATE, labels={})

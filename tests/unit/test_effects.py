@@ -66,7 +66,7 @@ class Known:
         self.created: list[str] = []
         self.foreign: set[str] = set()
 
-    def worker_created(self, uid: str) -> None:
+    def worker_created(self, _: Node, uid: str) -> None:
         self.created.append(uid)
 
     def is_foreign(self, worker: Worker) -> bool:
@@ -119,6 +119,15 @@ def test_a_worker_that_cannot_be_compared_is_not_confirmed() -> None:
     with pytest.raises(ForeignWorker, match=r"cannot confirm that pod .* is a worker: the webhook does not support"):
         asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
     assert not known.admitted
+
+
+def test_a_worker_that_was_edited_and_edited_back_is_not_confirmed() -> None:
+    """Otherwise it would be confirmed again and again, and its node would wait indefinitely."""
+    server, known = Server(), Known()
+    worker = msgspec.structs.replace(a_worker(a_pod(server)), edited=True)
+    with pytest.raises(ForeignWorker, match="was changed while it ran, by another client"):
+        asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
+    assert not server.calls
 
 
 def test_a_server_that_is_busy_is_asked_again() -> None:
@@ -184,7 +193,7 @@ def test_a_name_that_a_finalizer_keeps_is_given_up() -> None:
     leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/hold"], "ownerReferences": []}
     server = Server(a_pod(Server(), **leaving))
     server.failure = AlreadyExists(409, "AlreadyExists", "it exists")
-    with pytest.raises(ForeignWorker, match="has the name of the worker, is not one, and cannot be deleted"):
+    with pytest.raises(ForeignWorker, match="has the name of the worker, and is still being deleted"):
         asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
 
 

@@ -172,13 +172,15 @@ class TestWhoseWorkers:
         view = self.a_view()
         view.inherit(START)
         view.worker_changed(None, self.worker())
-        view.created("pod-uid")
+        assert view.free_slots == 10, "a foreign worker takes none"
+        view.created(self.NODE, "pod-uid")
+        assert view.free_slots == 9
         assert (self.seen(view).genuine, self.seen(view).foreign) == (True, False)
 
     def test_one_whose_creation_was_not_answered_is_ours(self) -> None:
         view = self.a_view()
         view.inherit(START)
-        view.maybe_created("w1")
+        view.maybe_created(self.NODE, "w1")
         view.worker_changed(None, self.worker())
         assert not self.seen(view).foreign
 
@@ -195,7 +197,7 @@ class TestWhoseWorkers:
     def test_a_name_that_was_ours_is_not_once_its_worker_is_gone(self) -> None:
         view = self.a_view()
         view.inherit(START)
-        view.maybe_created("w1")
+        view.maybe_created(self.NODE, "w1")
         view.worker_changed(None, self.worker())
         view.worker_changed(self.worker(), None)
         view.worker_changed(None, self.worker(uid="other"))
@@ -206,7 +208,7 @@ class TestWhoseWorkers:
         view.worker_changed(None, self.worker())
         view.worker_changed(self.worker(), self.worker(fingerprint="theirs"))
         view.worker_changed(self.worker(fingerprint="theirs"), self.worker())
-        assert not self.seen(view).genuine
+        assert (self.seen(view).genuine, self.seen(view).edited) == (False, True)
 
     def test_one_whose_verdict_was_on_record_is_settled_even_if_the_record_is_deleted(self) -> None:
         passed = Node("a", "node-uid", record=Record(1, outcome=Outcome.PASSED))

@@ -92,13 +92,16 @@ def since_verdict(seen: Snapshot) -> timedelta:
 
 def superfluous(seen: Snapshot, *, logs_of_last: bool) -> tuple[DropWorker, ...]:
     """Workers that are not of the current attempt; but the last one's logs may be of use."""
-    record = seen.node.record
-    kept = record.attempt if logs_of_last else None
-    return tuple(
-        DropWorker(worker.name, worker.uid)
-        for worker in seen.workers
-        if worker.attempt != record.attempt + 1 and not (worker.attempt == kept and worker.finished)
-    )
+    last = seen.node.record.attempt
+
+    def is_needed(worker: Worker) -> bool:
+        if worker.foreign:  # it would hold a slot
+            return False
+        if worker.attempt == last + 1:
+            return not worker.settled
+        return logs_of_last and worker.attempt == last and worker.finished
+
+    return tuple(DropWorker(worker.name, worker.uid) for worker in seen.workers if not is_needed(worker))
 
 
 def drop_all(seen: Snapshot) -> tuple[DropWorker, ...]:

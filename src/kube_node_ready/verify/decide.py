@@ -371,8 +371,9 @@ def _remove(seen: Snapshot, policy: Policy) -> Decision:
         blocked = Announce(node, "RemovalBlocked", held, record.attempt, warning=True)
         return _be_patient(seen, policy, Phase.HELD, held, (blocked,))
     looked_again = record.blamed > policy.max_failures
-    # The record alone removes nothing: the node's kubelet can write it.
-    if looked_again and seen.witnessed == record.attempt and since_verdict(seen) < _FRESH:
+    # The record alone removes nothing: the node's kubelet can write it. It cannot write the ledger.
+    is_evident = seen.witnessed == record.attempt or budget.is_booked(node, seen.fleet.ledger, seen.now, removal)
+    if looked_again and is_evident and since_verdict(seen) < _FRESH:
         remove = RemoveNode(node, record.reason, seen.fleet.ledger)
         return Decision(Phase.REMOVING, record.reason, (remove,), policy.resync)
     # One more look right before: what failed a while ago may have healed. If that did not lead to removal, then slowly.

@@ -34,4 +34,4 @@ def event(news: Announce, now: datetime, component: str, instance: str) -> dict[
 
 def _edition(news: Announce, now: datetime) -> str:
     """What is held up for long is said again every hour, when its last Event may have expired."""
-    return f".{now:%Y%m%d%H}" if news.reason == "RemovalBlocked" else ""
+    return f".{now:%Y%m%d%H}" if news.reason in ("RemovalBlocked", "RecordChanged") else ""
