@@ -163,7 +163,7 @@ class Writer:
         except NotFound as why:
             raise LostRace(409, "Vanished", f"pod {name} is to be made again") from why
         if pod.metadata.deletion_timestamp:  # a finalizer keeps it, and so its name
-            raise ForeignWorker(f"pod {name} has the name of the worker, and is still being deleted")
+            raise ForeignWorker(f"pod {name} has the name of the worker, and cannot be deleted")
         if (worker := _read_worker_of(pod, node)) and not self._stores.is_foreign(worker):
             self._stores.worker_written(pod)
             return

@@ -193,7 +193,7 @@ def test_a_name_that_a_finalizer_keeps_is_given_up() -> None:
     leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/hold"], "ownerReferences": []}
     server = Server(a_pod(Server(), **leaving))
     server.failure = AlreadyExists(409, "AlreadyExists", "it exists")
-    with pytest.raises(ForeignWorker, match="has the name of the worker, and is still being deleted"):
+    with pytest.raises(ForeignWorker, match="has the name of the worker, and cannot be deleted"):
         asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
 
 
