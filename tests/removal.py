@@ -153,10 +153,15 @@ class Claims:
         self._api = f"karpenter.sh/{version}"
         self._kind = create_global_resource("karpenter.sh", version, "NodeClaim", "nodeclaims")
 
-    def make(self, node: str, *, by: str, finalizers: Sequence[str] = (), pool: str = "") -> str:
-        """A claim for the node, found by its `owner`, by the claim's `status` alone, or by nothing."""
-        name = f"claim-of-{node}"
-        labels = {"karpenter.sh/nodepool": pool} if pool else {}
+    def make(self, node: str, *, by: str, finalizers: Sequence[str] = ()) -> str:
+        """A claim for the node, found by its `owner`, by the claim's `status` alone, or by nothing.
+
+        It is of the node's pool: Karpenter gives both the same label.
+        """
+        name, pool = f"claim-of-{node}", "karpenter.sh/nodepool"
+        found = self._client.list(Node, fields={"metadata.name": node})
+        known = [(one.metadata.labels or {}).get(pool) for one in found if one.metadata]
+        labels = {pool: known[0]} if known and known[0] else {}
         metadata = ObjectMeta(name=name, finalizers=list(finalizers), labels=labels)
         made = self._client.create(self._kind(metadata=metadata, spec=_SPEC))
         if by == "owner":

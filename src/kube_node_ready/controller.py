@@ -108,7 +108,6 @@ class Controller:
         for cache in (self._nodes, self._pods):
             await cache.ready()
         self._queue.clear()  # what lies there from a standby's life did not wait for us
-        self._view.inherit(_now())
         self._working = True
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._resync(writer))
@@ -384,15 +383,6 @@ class Controller:
 
     def worker_written(self, pod: Pod) -> None:
         self._pods.put(pod)
-
-    def worker_created(self, node: Node, uid: str) -> None:
-        self._view.created(node, uid)
-
-    def worker_maybe_created(self, node: Node, name: str) -> None:
-        self._view.maybe_created(node, name)
-
-    def is_foreign(self, worker: Worker) -> bool:
-        return self._view.is_foreign(worker)
 
     def record_sent(self, node: Node, record: Record) -> None:
         read_back = hash(patches.decode(patches.encode(record)))

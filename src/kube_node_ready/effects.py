@@ -10,7 +10,7 @@ import msgspec
 from kube_node_ready import karpenter, ledger
 from kube_node_ready.api_paths import collection_path, object_path
 from kube_node_ready.kube.client import Kube, PatchKind
-from kube_node_ready.kube.errors import AlreadyExists, LostRace, NotFound, Refused, Unreachable
+from kube_node_ready.kube.errors import AlreadyExists, LostRace, NotFound, Refused
 from kube_node_ready.log import log
 from kube_node_ready.objects import Pod, Taint
 from kube_node_ready.verify import budget, events, patches
@@ -47,9 +47,6 @@ class Stores(Protocol):
 
     def node_written(self, answer: bytes) -> None: ...
     def worker_written(self, pod: Pod) -> None: ...
-    def worker_created(self, node: Node, uid: str) -> None: ...
-    def worker_maybe_created(self, node: Node, name: str) -> None: ...
-    def is_foreign(self, worker: Worker) -> bool: ...
     def worker_admitted(self, fingerprint: str) -> None: ...
     def worker_dropped(self, uid: str) -> None: ...
     def ledger_written(self, answer: bytes) -> None: ...
@@ -146,25 +143,21 @@ class Writer:
         except AlreadyExists:
             await self._find_worker(node, name)
             return
-        except Unreachable:
-            self._stores.worker_maybe_created(node, name)
-            raise
-        self._stores.worker_created(node, pod.metadata.uid)
-        if not _read_worker_of(pod, node):
+        if not _is_worker_of(pod, node):
             await self._delete_pod(pod)
             raise Refused(0, "Changed", "admission changed its owner or its labels, so it cannot be recognized")
         self._stores.worker_admitted(fingerprint(pod.spec))
         self._stores.worker_written(pod)
 
     async def _find_worker(self, node: Node, name: str) -> None:
-        """Created by a previous process or a request without answer, and the watch has yet to show it; or foreign."""
+        """A previous process created it, and the watch has yet to show it; or another client took its name."""
         try:
             pod = _read_pod(await self._kube.get(self._pod_path(name)))
         except NotFound as why:
             raise LostRace(409, "Vanished", f"pod {name} is to be made again") from why
         if pod.metadata.deletion_timestamp:  # a finalizer keeps it, and so its name
             raise ForeignWorker(f"pod {name} has the name of the worker, and cannot be deleted")
-        if (worker := _read_worker_of(pod, node)) and not self._stores.is_foreign(worker):
+        if _is_worker_of(pod, node):
             self._stores.worker_written(pod)
             return
         await self._delete_pod(pod)
@@ -345,9 +338,9 @@ def _read_pod(answer: bytes) -> Pod:
     return msgspec.json.decode(answer, type=Pod)
 
 
-def _read_worker_of(pod: Pod, node: Node) -> Worker | None:
-    """None unless the watch of workers shows it, and decisions take it for a worker of this node."""
+def _is_worker_of(pod: Pod, node: Node) -> bool:
+    """Whether the watch of workers shows it, and decisions take it for a worker of this node."""
     labels = pod.metadata.labels or {}
     is_watched = labels.get("app") == "kube-node-ready" and labels.get("component") == "worker"
     worker = read_worker(pod)
-    return worker if is_watched and worker and worker.is_of(node) else None
+    return is_watched and worker is not None and worker.is_of(node)

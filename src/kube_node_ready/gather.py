@@ -1,7 +1,7 @@
 """The caches, as decisions want to see them. Synchronous: one look is one moment, since nothing else runs meanwhile."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -26,25 +26,6 @@ _FINGERPRINTS = 10_000
 
 def _unknown(_: str) -> str:
     return ""
-
-
-class _Creators:
-    """Which workers are ours. An exact copy that another client creates is not: it could bypass the backoff."""
-
-    def __init__(self) -> None:
-        self.created: set[str] = set()
-        self.maybe_created: set[str] = set()
-        self._since: datetime | None = None
-
-    def inherit(self, uids: Iterable[str], now: datetime) -> None:
-        self.created.update(uids)
-        self._since = now
-
-    def is_foreign(self, worker: Worker) -> bool:
-        """Before a controller begins to work, and in a program that only reads, none is."""
-        if self._since is None or worker.uid in self.created or worker.name in self.maybe_created:
-            return False
-        return worker.created is None or worker.created > self._since
 
 
 class View:
@@ -74,7 +55,6 @@ class View:
         self._settled: set[str] = set()
         self._witnessed: dict[str, int] = {}
         self._pools: dict[str, Pool] = {}
-        self._creators = _Creators()
 
     def snapshot(self, name: str, now: datetime) -> Snapshot | None:
         """None if there is no such node."""
@@ -154,23 +134,6 @@ class View:
         if len(self._fingerprints) > _FINGERPRINTS:
             del self._fingerprints[next(iter(self._fingerprints))]
 
-    def inherit(self, now: datetime) -> None:
-        """From now on only this process creates workers; those that are there already are a previous one's."""
-        self._creators.inherit((worker.uid for worker in self.workers()), now)
-
-    def created(self, node: Node, uid: str) -> None:
-        """We created this worker. The watch can have shown it before the answer came."""
-        self._creators.created.add(uid)
-        self._count_slots(node.uid)
-
-    def maybe_created(self, node: Node, name: str) -> None:
-        """We asked for a worker of this name, and the answer was lost."""
-        self._creators.maybe_created.add(name)
-        self._count_slots(node.uid)
-
-    def is_foreign(self, worker: Worker) -> bool:
-        return self._creators.is_foreign(worker)
-
     def witnessed(self, node: Node, attempt: int) -> None:
         """A worker of ours failed there, by the node's own fault."""
         self._witnessed[node.uid] = attempt
@@ -224,25 +187,16 @@ class View:
             self._verifying.discard(uid)
             self._rechecks.discard(uid)
             return
-        runs = any(self._takes_slot(worker, node) for worker in self._of(uid))
+        runs = any(worker.is_of(node) and not (worker.finished or worker.deleting) for worker in self._of(uid))
         is_recheck = runs and node.labelled
         (self._verifying.add if runs else self._verifying.discard)(uid)
         (self._rechecks.add if is_recheck else self._rechecks.discard)(uid)
 
-    def _takes_slot(self, worker: Worker, node: Node) -> bool:
-        is_over = worker.finished or worker.deleting
-        return worker.is_of(node) and not is_over and not self._creators.is_foreign(worker)
-
     def _judged(self, worker: Worker) -> Worker:
-        is_foreign, is_edited = self._creators.is_foreign(worker), worker.uid in self._edited
-        is_known = worker.fingerprint in self._fingerprints
-        return replace(
-            worker,
-            genuine=is_known and not (is_foreign or is_edited),
-            foreign=is_foreign,
-            edited=is_edited,
-            settled=worker.uid in self._settled,
-        )
+        # Edited and edited back is edited: it ran something else meanwhile.
+        is_edited = worker.uid in self._edited
+        is_genuine = worker.fingerprint in self._fingerprints and not is_edited
+        return replace(worker, genuine=is_genuine, edited=is_edited, settled=worker.uid in self._settled)
 
     def _settle(self, node: Node) -> None:
         for worker in self._of(node.uid):
@@ -250,9 +204,8 @@ class View:
                 self._settled.add(worker.uid)
 
     def _forget(self, worker: Worker) -> None:
-        for uids in (self._known, self._dropped, self._edited, self._settled, self._creators.created):
+        for uids in (self._known, self._dropped, self._edited, self._settled):
             uids.discard(worker.uid)
-        self._creators.maybe_created.discard(worker.name)
         mine = self._workers[worker.node_uid]
         mine.pop(worker.name, None)
         if not mine:

@@ -183,5 +183,5 @@ def test_a_label_does_not_spend_the_budget_of_a_pool_of_claims(fleet: Fleet, cla
 
         fleet.until("the liar of pool-a is removed", is_gone)
         (broken,) = fleet.join(pool="pool-a")
-        claim = claims.make(broken, by="owner", pool="pool-a")
+        claim = claims.make(broken, by="owner")
         fleet.until("the broken node of pool-a is removed, too", lambda: claim not in claims.names())

@@ -1,19 +1,16 @@
-"""Workers whose verdict was used before, and exact copies of workers (D6).
+"""Workers whose verdict was used before (D6).
 
-Every field of such a pod is right: it was created by the controller, or copied from one that was. What is wrong is that
-it does not answer the question that is asked now.
+Every field of such a pod is right: the controller created it. But it does not answer the question that is asked now.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
-from lightkube.resources.core_v1 import Node, Pod
+from lightkube.resources.core_v1 import Node
 
 import lab
 from tests.attacks.history import RECORD, History
-from tests.attacks.kubelet import kubelets, pod_of, short_name, worker_name
-from tests.attacks.test_tenant_workers import copied
+from tests.attacks.kubelet import kubelets, short_name, worker_name
 from tests.gated import Site
 from tests.operator import operating
 
@@ -55,36 +52,3 @@ def test_an_old_pass_is_not_a_new_proof(site: Site, tmp_path: Path) -> None:
 
         site.until("there is a new verdict", has_failed, PATIENCE)
         assert not history.was_ever_open(site.gate.key), "opened by a worker that had passed before"
-
-
-def test_an_exact_copy_of_a_worker_does_not_count(site: Site, tmp_path: Path) -> None:
-    """It is created for the attempt that is due next, so that its verdict is there before the backoff is over."""
-    with (
-        kubelets(site.plane, short_name("node", site.namespace)) as (kubelet,),
-        operating(tmp_path, site.plane.kubeconfig(), config(site, backoffSeconds=6, maxBackoffSeconds=6)),
-    ):
-        kubelet.register(labels={"site": site.namespace}, taints=[site.gate])
-        first = worker_name(kubelet.uid, 1)
-        sample: list[dict[str, Any]] = []
-
-        def has_failed() -> bool:
-            for pod in site.plane.client.list(Pod, namespace=site.namespace, fields={"metadata.name": first}):
-                sample[:] = [pod.to_dict()]
-            kubelet.run_pods(lambda _: 1)
-            return site.node(kubelet.node).record.failures > 0
-
-        site.until("the first attempt has failed", has_failed)
-        history = History(site.plane, kubelet.node)
-        text = json.dumps(sample[0], default=str).replace(first, worker_name(kubelet.uid, 2))
-        copy = copied(json.loads(text.replace('"node-ready/attempt": "1"', '"node-ready/attempt": "2"')), kubelet)
-        made = site.plane.client.create(pod_of(copy))
-        assert made.metadata
-        kubelet.end(worker_name(kubelet.uid, 2), site.namespace, 0)
-
-        def is_decided() -> bool:
-            kubelet.run_pods(lambda _: 1)
-            node = site.node(kubelet.node)
-            return node.record.failures > 1 or not site.policy.gated(node)
-
-        site.until("the second attempt has a verdict", is_decided, PATIENCE)
-        assert not history.was_ever_open(site.gate.key), "opened by a copy"

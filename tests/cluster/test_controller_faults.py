@@ -125,7 +125,7 @@ def test_a_worker_that_was_edited_proves_nothing(site: Site, tmp_path: Path) -> 
         site.until("the next one counts", lambda: site.released(name))
     assert site.node(name).record.attempt == 2
     (failure,) = [event for event in site.events(name) if event.reason == "VerificationFailed"]
-    assert "does not run what the controller asks for" in str(failure.message)
+    assert "was changed while it ran, by another client" in str(failure.message)
 
 
 def test_a_worker_that_lost_its_labels_is_made_again(site: Site, tmp_path: Path) -> None:

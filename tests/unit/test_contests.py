@@ -194,17 +194,6 @@ def test_a_refused_record_is_shown_as_such() -> None:
     assert shown["reason"] == "RecordRejected"
 
 
-@pytest.mark.parametrize("attempt", [1, 2, 3])
-def test_a_foreign_worker_is_dropped_even_while_the_node_waits(attempt: int) -> None:
-    """It would hold the node's slot, and no worker of ours would get one."""
-    record = Record(1, failures=1, outcome=Outcome.FAILED, at=START, since=START, reason="dns")
-    node = Node("a", "uid-a", record=record, taints=(Taint(**GATE),))
-    foreign = Worker("w", "pod-uid", "uid-a", attempt, foreign=True)
-    decision = decide(Snapshot(START, node, (foreign,), slot_free=False), POLICY)
-    assert decision.phase is Phase.BACKING_OFF
-    assert decision.effects == (DropWorker("w", "pod-uid"),)
-
-
 def test_a_worker_whose_verdict_was_used_is_dropped_before_the_next_begins() -> None:
     node = Node("a", "uid-a", taints=(Taint(**GATE),))
     used = Worker("w", "pod-uid", "uid-a", 1, "a", state=State.PASSED, finished=True, genuine=True, settled=True)

@@ -63,14 +63,6 @@ class Known:
     def __init__(self) -> None:
         self.admitted: list[str] = []
         self.written: list[str] = []
-        self.created: list[str] = []
-        self.foreign: set[str] = set()
-
-    def worker_created(self, _: Node, uid: str) -> None:
-        self.created.append(uid)
-
-    def is_foreign(self, worker: Worker) -> bool:
-        return worker.uid in self.foreign
 
     def worker_admitted(self, known: str) -> None:
         self.admitted.append(known)

@@ -136,8 +136,8 @@ def test_fingerprints_are_forgotten_before_they_fill_the_memory() -> None:
     assert "19999" in view._fingerprints
 
 
-class TestWhoseWorkers:
-    """A verdict counts if the worker is ours and is what we created, and it counts once."""
+class TestWhichWorkersCount:
+    """A verdict counts if the worker is what we asked for, and it counts once."""
 
     NODE = Node("a", "node-uid")
 
@@ -156,52 +156,6 @@ class TestWhoseWorkers:
         assert snapshot
         (worker,) = snapshot.workers
         return worker
-
-    def test_in_a_program_that_only_reads_none_is_foreign(self) -> None:
-        view = self.a_view()
-        view.worker_changed(None, self.worker())
-        assert (self.seen(view).genuine, self.seen(view).foreign) == (True, False)
-
-    def test_one_that_another_client_creates_is_foreign(self) -> None:
-        view = self.a_view()
-        view.inherit(START)
-        view.worker_changed(None, self.worker())
-        assert (self.seen(view).genuine, self.seen(view).foreign) == (False, True)
-
-    def test_one_that_we_created_is_ours_whichever_comes_first(self) -> None:
-        view = self.a_view()
-        view.inherit(START)
-        view.worker_changed(None, self.worker())
-        assert view.free_slots == 10, "a foreign worker takes none"
-        view.created(self.NODE, "pod-uid")
-        assert view.free_slots == 9
-        assert (self.seen(view).genuine, self.seen(view).foreign) == (True, False)
-
-    def test_one_whose_creation_was_not_answered_is_ours(self) -> None:
-        view = self.a_view()
-        view.inherit(START)
-        view.maybe_created(self.NODE, "w1")
-        view.worker_changed(None, self.worker())
-        assert not self.seen(view).foreign
-
-    def test_those_of_a_previous_process_are_ours(self) -> None:
-        view = self.a_view()
-        view.worker_changed(None, self.worker())
-        view.inherit(START)
-        assert not self.seen(view).foreign, "it was there"
-        late = self.a_view()
-        late.inherit(START + timedelta(seconds=11))
-        late.worker_changed(None, self.worker())
-        assert not self.seen(late).foreign, "the watch was late"
-
-    def test_a_name_that_was_ours_is_not_once_its_worker_is_gone(self) -> None:
-        view = self.a_view()
-        view.inherit(START)
-        view.maybe_created(self.NODE, "w1")
-        view.worker_changed(None, self.worker())
-        view.worker_changed(self.worker(), None)
-        view.worker_changed(None, self.worker(uid="other"))
-        assert self.seen(view).foreign
 
     def test_one_that_was_edited_and_edited_back_is_not_genuine(self) -> None:
         view = self.a_view()

@@ -31,11 +31,11 @@ class Verdict(Struct, frozen=True):
 def undecided(seen: Snapshot) -> Worker | None:
     """The worker of the current attempt: the one after the last on record. One on another node is none.
 
-    Nor is one whose verdict was on record before someone deleted the record, or one that another client created.
+    Nor is one whose verdict was on record before someone deleted the record.
     """
     current = seen.node.record.attempt + 1
     candidates = (worker for worker in seen.workers if worker.attempt == current and worker.is_of(seen.node))
-    return next((worker for worker in candidates if not (worker.settled or worker.foreign)), None)
+    return next((worker for worker in candidates if not worker.settled), None)
 
 
 def begin(seen: Snapshot, number: int, *news: Effect) -> tuple[Effect, ...]:
@@ -95,8 +95,6 @@ def superfluous(seen: Snapshot, *, logs_of_last: bool) -> tuple[DropWorker, ...]
     last = seen.node.record.attempt
 
     def is_needed(worker: Worker) -> bool:
-        if worker.foreign:  # it would hold a slot
-            return False
         if worker.attempt == last + 1:
             return not worker.settled
         return logs_of_last and worker.attempt == last and worker.finished

@@ -136,8 +136,6 @@ class Worker(Struct, frozen=True):
     """What it runs."""
     genuine: bool = False
     """Whether it is known to run what the controller asks for. If not, its verdict does not count."""
-    foreign: bool = False
-    """Whether another client created it while this controller was running, be it an exact copy of a worker."""
     edited: bool = False
     """Whether what it runs was seen to change, even if it was changed back since."""
     settled: bool = False
