@@ -64,7 +64,7 @@ def test_the_time_of_a_worker_is_measured_from_its_creation() -> None:
 def test_a_pass_needs_a_node_that_it_ran_on() -> None:
     on_none = attempt.verdict(seen(), a_worker(state=State.PASSED, node_name=""), POLICY)
     assert on_none
-    assert (on_none.passed, on_none.cause) == (False, Cause.STOPPED)
+    assert (on_none.passed, on_none.cause, on_none.reason) == (False, Cause.STOPPED, "the worker ran on no node")
     assert attempt.verdict(seen(), a_worker(state=State.PASSED), POLICY) == attempt.Verdict(passed=True)
 
 

@@ -176,5 +176,6 @@ def _escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def _time(time: object) -> str | None:
-    return msgspec.to_builtins(time, str_keys=True) if time else None
+def _time(time: datetime | None) -> str | None:
+    text: str | None = msgspec.to_builtins(time)
+    return text
