@@ -106,8 +106,8 @@ def test_a_node_without_dns_stays_gated_says_why_and_is_released_once_healed(sit
         site.until("its workload waits", lambda: is_kept_out(waiting()))
         assert site.is_gated("b")
         assert site.condition("b")["status"] == "False"
-        assert site.condition("b")["message"].startswith(f"dns: {DOMAINS[0]}: no answer from ")
-        assert site.told("b", "VerificationFailed")[0].startswith(f"dns: {DOMAINS[0]}: no answer from ")
+        assert f"dns: {DOMAINS[0]}: no answer from " in site.condition("b")["message"]
+        assert f"dns: {DOMAINS[0]}: no answer from " in site.told("b", "VerificationFailed")[0]
         site.plane.nodes["b"].heal()
         site.until("released", lambda: site.is_released("b"))
         site.until("its workload runs", lambda: is_running(waiting()))

@@ -131,8 +131,8 @@ def test_a_node_without_dns_stays_gated_says_why_and_is_released_once_healed(onc
         once.until("its workload waits", lambda: is_kept_out(waiting()))
         assert once.is_gated("b")
         assert once.condition("b")["status"] == "False"
-        assert once.condition("b")["message"].startswith(f"dns: {DOMAINS[0]}: no answer from ")
-        assert once.told("b", "VerificationFailed")[0].startswith(f"dns: {DOMAINS[0]}: no answer from ")
+        assert f"dns: {DOMAINS[0]}: no answer from " in once.condition("b")["message"]
+        assert f"dns: {DOMAINS[0]}: no answer from " in once.told("b", "VerificationFailed")[0]
         assert run_outside(once, "b") == EXIT_NOT_PROVED
         assert once.is_gated("b"), "this machine's network is not the node's"
         once.plane.nodes["b"].heal()
@@ -227,8 +227,8 @@ def test_a_stolen_token_is_good_for_its_own_node_and_there_for_the_gate_only(con
     proof = continuous.node("a").record
     with thief_on(continuous, "a") as thief:
         thief.patch(Node, "a", CLOSED)
-        continuous.until("what it closed is opened again", lambda: continuous.is_released("a"))
-        assert continuous.node("a").record == proof
+        continuous.until("what it closed is opened by a new proof", lambda: continuous.is_released("a"))
+        assert continuous.node("a").record.attempt > proof.attempt
         for kind, patch in ((Node, CLOSED), (Node, {"metadata": {"labels": {LABEL: None}}}), (NodeStatus, CONDEMNED)):
             with pytest.raises(ApiError, match='on node "a" may write to that Node only, not to "b"'):
                 thief.patch(kind, "b", patch)
