@@ -42,6 +42,20 @@ def run(*jobs: Job, each: float = 5, everything: float = 10) -> dict[str, Result
 
 
 class TestRunner:
+    def test_equal_results_come_in_the_order_of_the_settings_whichever_ends_first(self) -> None:
+        """So that a condition says the same thing of two attempts that failed in the same way."""
+        second_ended = threading.Event()
+
+        def first(_: Deadline) -> Proof:
+            second_ended.wait(5)
+            raise CheckFailedError("no")
+
+        def second(_: Deadline) -> Proof:
+            second_ended.set()
+            raise CheckFailedError("no")
+
+        assert list(run(a_job("first", first), a_job("second", second))) == ["first", "second"]
+
     def test_one_failure_hides_nothing(self) -> None:
         found = run(
             a_job("good", passes),

@@ -66,7 +66,7 @@ class Runner:
         self._inbox: queue.SimpleQueue[_Outcome | None] = queue.SimpleQueue()
         self._numbers = itertools.count()
         self._running: dict[int, _Running] = {}
-        self._results: list[Result] = []
+        self._results: dict[int, Result] = {}
         self.stopped = False
         """Whether checks were given up because of `stop`."""
 
@@ -92,7 +92,7 @@ class Runner:
             else:
                 for job in self._settle(outcome):
                     self._start(job, overall)
-        return causes_first(self._results)
+        return causes_first([result for _, result in sorted(self._results.items())])
 
     def _start(self, job: Job, overall: Deadline) -> None:
         self._observer.begun(job)
@@ -151,5 +151,5 @@ class Runner:
     def _conclude(self, job: Job, begun: float, outcome: _Outcome) -> None:
         ms = round((time.monotonic() - begun) * 1000)
         result = Result(job.name, job.target, outcome.verdict, ms, outcome.error)
-        self._results.append(result)
+        self._results[outcome.number] = result
         self._observer.ended(result, outcome.facts)
