@@ -15,6 +15,7 @@ ARG COMMIT_HASH
 ARG BUILD_DATE
 ARG TARGETARCH
 ARG DEBIAN_SNAPSHOT
+ARG DEBIAN_SNAPSHOT_ARCHIVE
 RUN /venv/bin/python -m release root --arch="${TARGETARCH:-$(dpkg --print-architecture)}" --into=/image
 
 FROM scratch

@@ -5,7 +5,7 @@ of the user's cache that is named after its content, and imports from there. Byt
 
 What lies in that folder is code that will run. It is used only if no other user could have put it there: every folder
 on the way to it and everything in it belongs to the user or to root and cannot be written to by others, every file has
-the hash that the archive names, and there is no other file that could be imported. Bytecode is known by its module's
+the hash that the archive names, and no further file could be imported. Bytecode is known by its module's
 name; its content is Python's own, and the owner is all that speaks for it. `sudo -E` with another user's cache finds a
 folder of another owner, and unpacks for one run.
 

@@ -2,7 +2,7 @@
 
 Nothing is installed and no root is needed. The newest packages of the release are taken, so a rebuilt image has
 Debian's security fixes; the bill of materials says which they were. DEBIAN_SNAPSHOT names a moment instead, to rebuild
-an older image from snapshot.debian.org.
+an older image, and DEBIAN_SNAPSHOT_ARCHIVE the archive of Debian's past that has it.
 
 A machine can have other sources. Only those whose Release file names Debian as its origin and this release as its
 codename are used, and since any source can claim that, each of them must be signed by Debian's own keys.
@@ -38,9 +38,10 @@ PACKAGES = {
 ORIGIN = "Debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 SNAPSHOT = "DEBIAN_SNAPSHOT"
+ARCHIVE = "DEBIAN_SNAPSHOT_ARCHIVE"
 _CODENAMES = tuple(f"{RELEASE}{part}" for part in ("", "-updates", "-security"))
-_SNAPSHOTS = "http://snapshot.debian.org/archive"  # signed by Debian, as every mirror is
 _MOMENT = re.compile(r"[0-9]{8}T[0-9]{6}Z")
+_ARCHIVE = re.compile(r"(https?://|file:/)[!-Z^-~]+")  # plain HTTP is sufficient: Debian signs its indexes
 _URI = re.compile(r"^'.+' (?P<file>\S+) \d+ SHA256:(?P<digest>[0-9a-f]{64})$", re.MULTILINE)
 
 
@@ -59,7 +60,9 @@ class Package:
 def fetch(architecture: str, store: Store) -> tuple[Package, ...]:
     """The newest of PACKAGES for this architecture, in order of name."""
     moment = _snapshot(os.environ.get(SNAPSHOT, ""))
-    apt = _Apt(architecture, store.apt / f"{architecture}{f'-{moment}' if moment else ''}", moment)
+    archive = _archive(os.environ.get(ARCHIVE, "")) if moment else ""
+    state = store.apt / f"{architecture}{f'-{moment}' if moment else ''}"
+    apt = _Apt(architecture, state, sources(archive, moment) if moment else "")
     with apt.prepared():
         apt.get("update")
         require_debian_signatures(apt.state / "lists")
@@ -115,15 +118,25 @@ def _snapshot(moment: str) -> str:
     return moment
 
 
+def _archive(address: str) -> str:
+    """It becomes a field of apt's list of sources, so it has no blanks and brackets."""
+    if not _ARCHIVE.fullmatch(address):
+        raise ReleaseError(
+            f'{ARCHIVE}: "{address}" is invalid; expected the address of an archive of snapshots, with the folders '
+            "debian and debian-security"
+        )
+    return address.rstrip("/")
+
+
 def preferences() -> str:
     """Apt takes the first record that fits a source. A version with a negative priority is never taken."""
     ours = [_pin(f"release o={ORIGIN}, n={codename}", 990) for codename in _CODENAMES]
     return "\n".join([*ours, _pin("release *", -1)])
 
 
-def sources(moment: str) -> str:
+def sources(archive: str, moment: str) -> str:
     """Debian as it was then, in apt's format."""
-    main, security = f"{_SNAPSHOTS}/debian/{moment}", f"{_SNAPSHOTS}/debian-security/{moment}"
+    main, security = f"{archive}/debian/{moment}", f"{archive}/debian-security/{moment}"
     places = {RELEASE: main, f"{RELEASE}-updates": main, f"{RELEASE}-security": security}
     return "".join(f"deb [signed-by={KEYRING}] {where} {codename} main\n" for codename, where in places.items())
 
@@ -136,7 +149,8 @@ def _pin(source: str, priority: int) -> str:
 class _Apt:
     architecture: str
     state: Path
-    snapshot: str = ""
+    sources: str = ""
+    """Instead of the machine's."""
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
@@ -145,8 +159,8 @@ class _Apt:
             (self.state / folder).mkdir(parents=True, exist_ok=True)
         (self.state / "status").touch()
         (self.state / "preferences").write_text(preferences())
-        if self.snapshot:
-            (self.state / "sources.list").write_text(sources(self.snapshot))
+        if self.sources:
+            (self.state / "sources.list").write_text(self.sources)
         with (self.state / "lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -177,7 +191,7 @@ class _Apt:
             "Dir::Etc::Preferences": str(self.state / "preferences"),
             "Dir::Etc::PreferencesParts": "/dev/null",
         }
-        if self.snapshot:
+        if self.sources:
             options |= {
                 "Acquire::Check-Valid-Until": "false",  # an index of the past has expired
                 "Dir::Etc::SourceList": str(self.state / "sources.list"),

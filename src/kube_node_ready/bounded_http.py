@@ -59,7 +59,7 @@ class Answer(Struct, frozen=True):
 
 
 Respond = Callable[[Request], Answer | None]
-"""None: there is no answer yet. It is asked again after `BoundedServer.wake`. It must not block."""
+"""None if the answer is not ready yet. It is asked again after `BoundedServer.wake`. It must not block."""
 
 
 class _Connection:

@@ -45,10 +45,11 @@ settings, the strongest last:
   the file that {sources.FILE_VARIABLE} names ({sources.FILE}), in YAML or JSON
   {sources.JSON_VARIABLE}, a JSON object
   {", ".join(sources.VARIABLES)}
-NODE_NAME is needed, POD_NAMESPACE is told in the log. A POD_NAME that ends with an attempt number above 1 asks for
-dnsSamplesAfterFailure instead of dnsSamples. The API server is found as in every pod, by
+NODE_NAME is required, and POD_NAMESPACE is logged. With a POD_NAME that ends with an attempt number above 1,
+dnsSamplesAfterFailure is used instead of dnsSamples. The API server is found as in every pod, by
 KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and the ServiceAccount's mounted token. Outside a pod KUBECONFIG takes
-their place, and what only a pod can check is skipped. A skipped check proves nothing, so such a run is no verification.
+their place, and what only a pod can check is skipped. A skipped check proves nothing, so such a run does not verify the
+node.
 
 exit codes:
   0   every check passed; with --dry-run, no check failed

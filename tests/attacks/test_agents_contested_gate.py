@@ -112,7 +112,7 @@ def told(world: Real, plane: lab.Plane, reason: str) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def denied(plane: lab.Plane, name: str, node: str, message: str) -> Iterator[None]:
-    """An admission policy of somebody else, by which nobody can open the gate of this node."""
+    """A foreign admission policy that rejects every release of this node."""
     kind = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": name}}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
     gated = f"(has(object.spec.taints) ? object.spec.taints : []).exists(taint, taint.key == '{GATE['key']}')"
@@ -152,7 +152,7 @@ def test_a_release_that_a_policy_denies_is_visible(world: Real, plane: lab.Plane
     world.join(GATE, labels={})
     with denied(plane, f"{NAMESPACE}-freeze", world.name, "change freeze\u001b[31m until Monday"):
         world.start(*ONCE)
-        world.until("it is told", lambda: told(world, plane, "ReleaseRejected"))
+        world.until("an Event reports it", lambda: told(world, plane, "ReleaseRejected"))
         (event,) = told(world, plane, "ReleaseRejected")
         assert event["type"] == "Warning"
         assert "change freeze" in event["message"]
@@ -175,7 +175,7 @@ def test_a_release_for_which_the_annotations_have_no_room_is_visible(world: Real
     world.join(GATE, labels={})
     fill(world)
     world.start(*ONCE)
-    world.until("it is told", lambda: told(world, plane, "ReleaseRejected"))
+    world.until("an Event reports it", lambda: told(world, plane, "ReleaseRejected"))
     (event,) = told(world, plane, "ReleaseRejected")
     assert "annotations" in event["message"]
     world.until("the condition says so", lambda: world.condition().get("reason") == "ReleaseRejected")
@@ -189,7 +189,7 @@ def test_a_failure_for_which_the_annotations_have_no_room_is_visible(world: Real
     fill(world)
     world.break_network()
     world.start(*ONCE)
-    world.until("it is told", lambda: told(world, plane, "RecordRejected"))
+    world.until("an Event reports it", lambda: told(world, plane, "RecordRejected"))
     (event,) = told(world, plane, "VerificationFailed")
     assert "network" in event["message"]
     world.until("the condition says so", lambda: world.condition().get("reason") == "RecordRejected")

@@ -144,11 +144,11 @@ def test_one_valid_signature_and_no_bad_one_is_required(
 
 
 def test_an_older_image_can_be_rebuilt_from_a_snapshot() -> None:
-    text = debian.sources("20261117T000000Z")
+    text = debian.sources("http://archive.example/past", "20261117T000000Z")
     assert [line.split()[2:] for line in text.splitlines()] == [
-        ["http://snapshot.debian.org/archive/debian/20261117T000000Z", "bookworm", "main"],
-        ["http://snapshot.debian.org/archive/debian/20261117T000000Z", "bookworm-updates", "main"],
-        ["http://snapshot.debian.org/archive/debian-security/20261117T000000Z", "bookworm-security", "main"],
+        ["http://archive.example/past/debian/20261117T000000Z", "bookworm", "main"],
+        ["http://archive.example/past/debian/20261117T000000Z", "bookworm-updates", "main"],
+        ["http://archive.example/past/debian-security/20261117T000000Z", "bookworm-security", "main"],
     ]
     assert text.count("[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]") == 3
 
@@ -157,7 +157,7 @@ def test_of_a_snapshot_no_other_source_is_used(machine: Machine, monkeypatch: py
     """Those of the machine are not asked, not even for what the snapshot lacks."""
     machine.source("debian", "1.0")
     monkeypatch.setenv(debian.SNAPSHOT, "20261117T000000Z")
-    monkeypatch.setattr(debian, "_SNAPSHOTS", "file:/nonexistent")
+    monkeypatch.setenv(debian.ARCHIVE, "file:/nonexistent")
     with pytest.raises(ReleaseError, match="apt-get update failed"):
         machine.fetched()
 
@@ -166,4 +166,16 @@ def test_of_a_snapshot_no_other_source_is_used(machine: Machine, monkeypatch: py
 def test_a_moment_that_is_none_is_an_error(machine: Machine, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     monkeypatch.setenv(debian.SNAPSHOT, moment)
     with pytest.raises(ReleaseError, match=r"(?s)DEBIAN_SNAPSHOT: .* is invalid; expected a moment such as"):
+        machine.fetched()
+
+
+@pytest.mark.parametrize(
+    "archive", ["", "nowhere", "http://a b", "http://a\ndeb http://b", "http://a]", "ftp://a", "http://"]
+)
+def test_an_archive_that_is_not_an_address_is_an_error(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, archive: str
+) -> None:
+    monkeypatch.setenv(debian.SNAPSHOT, "20261117T000000Z")
+    monkeypatch.setenv(debian.ARCHIVE, archive)
+    with pytest.raises(ReleaseError, match=r"(?s)DEBIAN_SNAPSHOT_ARCHIVE: .* is invalid; expected the address"):
         machine.fetched()

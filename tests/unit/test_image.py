@@ -270,9 +270,15 @@ class TestDockerfile:
         assert first["ARG"] == [name for name in facts.BUILD_ARGUMENTS if name != "SOURCE_URL"] + [
             "TARGETARCH",
             debian.SNAPSHOT,
+            debian.ARCHIVE,
         ]
         script = (CHECKOUT / "scripts/docker-build").read_text()
-        assert re.findall(r'--build-arg "(\w+)=', script) == [*facts.BUILD_ARGUMENTS, *defaults(), debian.SNAPSHOT]
+        assert re.findall(r'--build-arg "(\w+)=', script) == [
+            *facts.BUILD_ARGUMENTS,
+            *defaults(),
+            debian.SNAPSHOT,
+            debian.ARCHIVE,
+        ]
 
     def test_it_builds_by_the_same_code_on_the_same_debian(self) -> None:
         first = stages()[0]

@@ -98,7 +98,7 @@ def _known(server: str, name: Name, used: Resolver, deadline: Deadline) -> Itera
             try:
                 reply = ask(server, dnsquery.PORT, question, deadline)
             except RefusedError:
-                break  # for libc, too, that one of the names cannot be looked up is no reason to stop
+                break  # libc does not stop either if one of the names cannot be looked up
             if reply.addresses:
                 yield server, question, time.monotonic() - begun
             if reply.is_unknown:

@@ -70,7 +70,7 @@ class Round(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why this is no proof."""
+        """Why this does not prove anything."""
         if self.report.reason or not self.skipped:
             return self.report.reason
         return f"{self.skipped} checks could not be tried from here, and a skipped check proves nothing"

@@ -86,7 +86,7 @@ class Place:
 
 
 def _bound(token: str) -> _Bound:
-    """What a ServiceAccount's token says of the objects that it is bound to; nothing, if it is no such token."""
+    """The objects that a ServiceAccount's token is bound to; empty if it is not such a token."""
     parts = token.split(".")
     if len(parts) != _PARTS:
         return _Bound()
