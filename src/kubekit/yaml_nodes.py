@@ -1,109 +1,173 @@
-"""YAML as it was written: a tree of texts that know their line. What a text means is for the field to say.
+"""YAML as it was written: a tree of texts with their locations. What a text means is for the field to decide.
 
-So `tag: 1.10` stays 1.10, `value: yes` is the text "yes" where a text is wanted and true where a switch is, and a
-number may be quoted. Repeated keys, tags, endless aliases and documents beyond any honest size are mistakes.
+So `tag: 1.10` stays 1.10, `value: yes` is the text "yes" where text is expected and true where a boolean is, and a
+number can be quoted. Repeated keys, tags, endless aliases and documents beyond any honest size are errors.
 """
 
+import re
 from pathlib import Path
+from typing import Self, TypeAlias
 
 import yaml
-from msgspec import Struct
-from msgspec.structs import replace
 
-from kube_node_ready.configuration.mistakes import ConfigError, Mistake, shown, within
+from kubekit.diagnostics import NOWHERE, Diagnostic, DiagnosticsError, Location, cut, join_path
 
 _MOST_BYTES = 256 * 1024
 _MOST_VALUES = 20_000
 _DEEPEST = 32
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_BARE = re.compile(r"true|false|[+-]?[0-9.]{1,20}([eE][+-]?[0-9]{1,3})?")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
-class Scalar(Struct, frozen=True):
-    text: str
-    where: str = ""
-    quoted: bool = False
+class Scalar(str):
+    """A text, and whether it was in quotes."""
+
+    __slots__ = ("location", "quoted")
+    location: Location
+    quoted: bool
+
+    def __new__(cls, text: str, location: Location = NOWHERE, *, quoted: bool = False) -> Self:
+        scalar = super().__new__(cls, text)
+        scalar.location, scalar.quoted = location, quoted
+        return scalar
+
+    @property
+    def is_null(self) -> bool:
+        return not self.quoted and str(self) in _NULLS
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether YAML would read a number or a boolean."""
+        return not self.quoted and _BARE.fullmatch(self) is not None
+
+    def at(self, location: Location) -> "Scalar":
+        return Scalar(str(self), location, quoted=self.quoted)
 
 
-class Series(Struct, frozen=True):
-    items: "tuple[Node, ...]"
-    where: str = ""
+class Sequence(list["Node"]):
+    __slots__ = ("location",)
+
+    def __init__(self, items: "list[Node]", location: Location = NOWHERE) -> None:
+        super().__init__(items)
+        self.location = location
+
+    def at(self, location: Location) -> "Sequence":
+        return Sequence(self, location)
 
 
-class Table(Struct, frozen=True):
-    entries: "dict[str, Node]"
-    where: str = ""
+class Mapping(dict[str, "Node"]):
+    __slots__ = ("location",)
+
+    def __init__(self, entries: "dict[str, Node]", location: Location = NOWHERE) -> None:
+        super().__init__(entries)
+        self.location = location
+
+    def at(self, location: Location) -> "Mapping":
+        return Mapping(self, location)
+
+    def with_entry(self, key: str, node: "Node") -> "Mapping":
+        return Mapping({**self, key: node}, self.location)
 
 
-Node = Scalar | Series | Table
+Node: TypeAlias = Scalar | Sequence | Mapping
 
 
-def is_null(node: "Node | None") -> bool:
-    return node is None or (isinstance(node, Scalar) and not node.quoted and node.text in _NULLS)
+def is_null(node: Node | None) -> bool:
+    return node is None or (isinstance(node, Scalar) and node.is_null)
 
 
-def read(file: Path, mistakes: list[Mistake]) -> Table:
-    """What the file says; nothing, if it is empty or holds only comments."""
+def set_path(root: Mapping, path: str, value: Node) -> Mapping:
+    """Return the tree with one more value. A section that is not a mapping stays, for the reader to report."""
+    first, _, rest = path.partition(".")
+    if not rest:
+        return root.with_entry(first, value)
+    section = root.get(first)
+    if section is None or is_null(section):
+        section = Mapping({})
+    return root.with_entry(first, set_path(section, rest, value)) if isinstance(section, Mapping) else root
+
+
+def has_path(root: Mapping, path: str) -> bool:
+    """Return whether the tree has something there that is not empty."""
+    first, _, rest = path.partition(".")
+    node = root.get(first)
+    if node is None or is_null(node):
+        return False
+    return has_path(node, rest) if rest and isinstance(node, Mapping) else node != ""
+
+
+def locate(root: Mapping, *paths: str) -> Location:
+    """Return where the first of these paths was written; if none was, where the nearest part of the first one was."""
+    found = [_find(root, path) for path in paths]
+    return next((node.location for node, is_exact in found if is_exact), found[0][0].location)
+
+
+def _find(root: Mapping, path: str) -> tuple[Node, bool]:
+    node: Node = root
+    for word in re.findall(r"[^.\[\]]+", path):
+        inner: Node | None = None
+        if isinstance(node, Mapping):
+            inner = node.get(word)
+        elif isinstance(node, Sequence) and word.isdecimal() and int(word) < len(node):
+            inner = node[int(word)]
+        if inner is None:
+            return node, False
+        node = inner
+    return node, True
+
+
+def read_file(file: Path, diagnostics: list[Diagnostic]) -> Node | None:
+    """Parse a file; None if it is empty or has only comments."""
     try:
         with file.open("rb") as stream:
             content = stream.read(_MOST_BYTES + 1)
-    except OSError as why:
-        raise ConfigError([Mistake("", f"the file {file} cannot be read: {why.strerror}")]) from why
+    except OSError as error:
+        raise _unreadable(file, str(error.strerror)) from error
     if len(content) > _MOST_BYTES:
-        raise ConfigError(
-            [Mistake("", f"the file {file} has more than {_MOST_BYTES // 1024} KiB: not a configuration")]
-        )
+        raise _unreadable(file, f"it has more than {_MOST_BYTES // 1024} KiB")
     try:
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as why:
-        reason = f"the file {file} is not UTF-8 text: byte {why.start + 1} is {content[why.start]:#04x}"
-        raise ConfigError([Mistake("", reason)]) from why
-    return root(text, file.name, mistakes)
+    except UnicodeDecodeError as error:
+        reason = f"it is not UTF-8 text, byte {error.start + 1} is {content[error.start]:#04x}"
+        raise _unreadable(file, reason) from error
+    return parse(text, file.name, diagnostics)
 
 
-def root(text: str, name: str, mistakes: list[Mistake]) -> Table:
-    """The same of a text that is at hand."""
-    found = parse(text, name, mistakes)
-    if found is None or is_null(found):
-        return Table({})
-    if not isinstance(found, Table):
-        a_kind = "a list" if isinstance(found, Series) else f"the text {shown(found.text)}"
-        reason = f"the file must hold sections such as `worker:` and `reconciliation:`, not {a_kind}"
-        raise ConfigError([Mistake("", reason, found.where)])
-    return found
+def _unreadable(file: Path, reason: str) -> DiagnosticsError:
+    return DiagnosticsError([Diagnostic("", f"cannot read the file: {reason}", Location(str(file)))])
 
 
-def parse(text: str, name: str, mistakes: list[Mistake]) -> Node | None:
-    """The document in the text. Repeated keys are added to the mistakes; what is no YAML at all raises them."""
+def parse(text: str, name: str, diagnostics: list[Diagnostic]) -> Node | None:
+    """Parse the one document in a text. Repeated keys are added to the diagnostics; text that is not YAML raises."""
     try:
-        return _Composer(text, name, mistakes).document()
-    except yaml.MarkedYAMLError as why:
-        line = why.problem_mark.line + 1 if why.problem_mark else 1
-        raise ConfigError([Mistake("", _explained(why), f"{name} line {line}")]) from why
-    except yaml.reader.ReaderError as why:
-        line = text.count("\n", 0, why.position) + 1
-        raise ConfigError([Mistake("", "not YAML: a character that no text has", f"{name} line {line}")]) from why
-    except ConfigError:
+        return _Composer(text, name, diagnostics).document()
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise DiagnosticsError([Diagnostic("", _explain(error), Location(name, line))]) from error
+    except yaml.reader.ReaderError as error:
+        location = Location(name, text.count("\n", 0, error.position) + 1)
+        raise DiagnosticsError([Diagnostic("", "not YAML: a character that YAML does not allow", location)]) from error
+    except DiagnosticsError:
         raise
-    except ValueError as why:  # PyYAML's, for escapes such as "\\U00110000"
-        raise ConfigError([Mistake("", f"not YAML: {why}", name)]) from why
+    except ValueError as error:  # PyYAML's, for escapes such as "\\U00110000"
+        raise DiagnosticsError([Diagnostic("", f"not YAML: {error}", Location(name))]) from error
 
 
-def _explained(why: yaml.MarkedYAMLError) -> str:
-    problem = why.problem or "cannot be understood"
+def _explain(error: yaml.MarkedYAMLError) -> str:
+    problem = error.problem or "cannot be parsed"
     if "'\\t'" in problem:
-        return "not YAML: a tab cannot indent, use spaces"
-    context = f" {why.context}" if why.context else ""
-    return f"not YAML: {problem}{context}"
+        return "not YAML: tabs cannot indent; use spaces"
+    return f"not YAML: {problem}{f' {error.context}' if error.context else ''}"
 
 
 class _Composer:
-    """Composes from events, because PyYAML's own composer expands recursion and forgets repeated keys."""
+    """Composes from events, because PyYAML's own composer expands recursion and drops repeated keys."""
 
-    def __init__(self, text: str, name: str, mistakes: list[Mistake]) -> None:
+    def __init__(self, text: str, name: str, diagnostics: list[Diagnostic]) -> None:
         self._events = yaml.parse(text, Loader=yaml.SafeLoader)
         self._name = name
-        self._mistakes = mistakes
+        self._diagnostics = diagnostics
         self._anchors: dict[str, tuple[Node, int] | None] = {}
         self._values = 0
 
@@ -114,20 +178,20 @@ class _Composer:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise self._refused(event, "a second document starts here; one file holds one configuration")
+                    raise self._rejected(event, "a second document starts here; expected one per file")
             elif isinstance(event, yaml.NodeEvent):
                 root = self._node(event, "", 0)
         return root
 
     def _node(self, event: yaml.Event, path: str, depth: int) -> Node:
         if depth > _DEEPEST:
-            raise self._refused(event, f"nested more than {_DEEPEST} levels deep")
+            raise self._rejected(event, f"nested more than {_DEEPEST} levels deep")
         self._count(event, 1)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, depth)
         assert isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)
         if event.tag not in (None, "!", _TEXT_TAG):
-            raise self._refused(event, f"the tag {shown(event.tag)} is not understood here; leave it out")
+            raise self._rejected(event, f"the tag {cut(event.tag)} is not supported; remove it")
         before = self._values
         if event.anchor:
             self._anchors[event.anchor] = None
@@ -138,74 +202,71 @@ class _Composer:
 
     def _content(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, path: str, depth: int) -> Node:
         if isinstance(event, yaml.SequenceStartEvent):
-            return self._series(event, path, depth)
+            return self._sequence(event, path, depth)
         if isinstance(event, yaml.MappingStartEvent):
-            return self._table(event, path, depth)
+            return self._mapping(event, path, depth)
         assert isinstance(event, yaml.ScalarEvent)
         if any("\ud800" <= character <= "\udfff" for character in event.value):
-            raise self._refused(event, "half of a surrogate pair is not a character")
-        return Scalar(event.value, self._where(event), quoted=event.style is not None or event.tag is not None)
+            raise self._rejected(event, "half of a surrogate pair is not a character")
+        return Scalar(event.value, self._location(event), quoted=event.style is not None or event.tag is not None)
 
-    def _series(self, event: yaml.Event, path: str, depth: int) -> Series:
+    def _sequence(self, event: yaml.Event, path: str, depth: int) -> Sequence:
         items: list[Node] = []
         while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
-            items.append(self._node(inner, within(path, len(items)), depth + 1))
-        return Series(tuple(items), self._where(event))
+            items.append(self._node(inner, join_path(path, len(items)), depth + 1))
+        return Sequence(items, self._location(event))
 
-    def _table(self, event: yaml.Event, path: str, depth: int) -> Table:
+    def _mapping(self, event: yaml.Event, path: str, depth: int) -> Mapping:
         entries: dict[str, Node] = {}
         inherited: list[Node] = []
         while not isinstance(at := next(self._events), yaml.MappingEndEvent):
             key = self._key(at, path, depth)
-            value = self._node(next(self._events), within(path, key), depth + 1)
+            value = self._node(next(self._events), join_path(path, key), depth + 1)
             if key == "<<":
-                inherited += value.items if isinstance(value, Series) else [value]
+                inherited += value if isinstance(value, Sequence) else [value]
             elif key in entries:
-                first = entries[key].where
-                self._mistakes.append(Mistake(within(path, key), f"given twice, first at {first}", self._where(at)))
+                message = f"is repeated; first at {entries[key].location}"
+                self._diagnostics.append(Diagnostic(join_path(path, key), message, self._location(at)))
             else:
-                entries[key] = replace(value, where=self._where(at))
+                entries[key] = value.at(self._location(at))
         for node in inherited:
-            if not isinstance(node, Table):
-                raise self._refused(event, "`<<` takes the alias of a mapping")
-            entries = node.entries | entries
-        return Table(entries, self._where(event))
+            if not isinstance(node, Mapping):
+                raise self._rejected(event, "`<<` is invalid; expected the alias of a mapping")
+            entries = {**node, **entries}
+        return Mapping(entries, self._location(event))
 
     def _key(self, event: yaml.Event, path: str, depth: int) -> str:
         key = self._node(event, path, depth + 1)
         if not isinstance(key, Scalar):
-            raise self._refused(event, "a key must be a plain word")
-        return key.text
+            raise self._rejected(event, "a key is not text")
+        return str(key)
 
     def _alias(self, event: yaml.AliasEvent, depth: int) -> Node:
         assert event.anchor
         known = self._anchors.get(event.anchor)
         if known is None:
-            reason = "contains itself" if event.anchor in self._anchors else "was never defined"
-            raise self._refused(event, f"the alias *{shown(event.anchor)} {reason}")
+            reason = "contains itself" if event.anchor in self._anchors else "is not defined"
+            raise self._rejected(event, f"the alias *{cut(event.anchor)} {reason}")
         node, values = known
         self._count(event, values)
         if depth + _height(node) > _DEEPEST:
-            raise self._refused(event, f"nested more than {_DEEPEST} levels deep")
+            raise self._rejected(event, f"nested more than {_DEEPEST} levels deep")
         return node
 
     def _count(self, event: yaml.Event, values: int) -> None:
         self._values += values
         if self._values > _MOST_VALUES:
-            raise self._refused(
-                event, f"more than {_MOST_VALUES} values once aliases are followed: not a configuration"
-            )
+            raise self._rejected(event, f"more than {_MOST_VALUES} values once aliases are expanded")
 
-    def _refused(self, event: yaml.Event, reason: str) -> ConfigError:
-        return ConfigError([*self._mistakes, Mistake("", reason, self._where(event))])
+    def _rejected(self, event: yaml.Event, message: str) -> DiagnosticsError:
+        return DiagnosticsError([*self._diagnostics, Diagnostic("", message, self._location(event))])
 
-    def _where(self, event: yaml.Event) -> str:
+    def _location(self, event: yaml.Event) -> Location:
         assert event.start_mark
-        return f"{self._name} line {event.start_mark.line + 1}"
+        return Location(self._name, event.start_mark.line + 1)
 
 
 def _height(node: Node) -> int:
     if isinstance(node, Scalar):
         return 0
-    inner = node.items if isinstance(node, Series) else node.entries.values()
-    return 1 + max(map(_height, inner), default=0)
+    return 1 + max(map(_height, node.values() if isinstance(node, Mapping) else node), default=0)

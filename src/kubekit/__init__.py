@@ -1,0 +1,1 @@
+"""What both products need: small modules on the standard library and PyYAML, which import neither product."""
