@@ -6,8 +6,8 @@ everything that a client could make large is bounded:
 - Files and memory: at most 16 connections, of at most 8 KiB of request each. One more closes another: the oldest of the
   address that has the most. So a newcomer is always served, and the kubelet's probe has an address of its own.
 - Time: a connection has one deadline, from when it was accepted, whatever it sends or reads.
-- CPU: while connections have to be closed for others, only so many are accepted per second. The rest wait in the
-  kernel's queue.
+- CPU: while connections have to be closed for others, the server pauses as long as it worked, so it uses about half a
+  core at most. Connections wait in the kernel's queue meanwhile.
 - When the process has no file descriptors left, a few are in reserve here. After these, accepting pauses.
 """
 
@@ -29,14 +29,15 @@ from kube_node_ready.log import log
 
 _MOST_CONNECTIONS = 16
 _MOST_REQUEST_BYTES = 8192
-_SECONDS = 10.0
+_CONNECTION_SECONDS = 10.0
 """For one connection, from being accepted to the last byte of its answer."""
-_ACCEPTED_PER_TURN = 64
-_CROWDED_PAUSE_SECONDS = 0.01
-"""After connections had to be closed for others: at most 6,400 are accepted per second."""
+_ACCEPTED_PER_TURN = 256
+_CROWDED_PAUSE_SECONDS = 0.001
+"""At least, after connections had to be closed for others. A longer pause lets the kernel's queue overflow."""
 _NO_FILES_PAUSE_SECONDS = 0.5
 _LOG_SECONDS = 60.0
-_BACKLOG = 512
+_BACKLOG = 4096
+"""The kernel's queue. Its own limit is net.core.somaxconn. When it overflows, probes time out."""
 _RESERVED_FILES = 4
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
@@ -52,13 +53,13 @@ class Request(Struct, frozen=True):
     """When it was complete, by the monotonic clock."""
 
 
-class Answer(Struct, frozen=True):
+class Response(Struct, frozen=True):
     status: HTTPStatus
     body: bytes
     content_type: str = _TEXT
 
 
-Respond = Callable[[Request], Answer | None]
+Respond = Callable[[Request], Response | None]
 """None if the answer is not ready yet. It is asked again after `BoundedServer.wake`. It must not block."""
 
 
@@ -66,7 +67,7 @@ class _Connection:
     def __init__(self, sock: socket.socket, peer: str, now: float) -> None:
         self.socket = sock
         self.peer = peer
-        self.deadline = now + _SECONDS
+        self.deadline = now + _CONNECTION_SECONDS
         self.received = bytearray()
         self.request: Request | None = None
         self.unsent: list[memoryview] = []
@@ -149,12 +150,11 @@ class BoundedServer:
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _accept_all(self) -> None:
-        crowded = False
+        crowded, began = False, time.monotonic()
         for _ in range(_ACCEPTED_PER_TURN):
             try:
-                os.close(
-                    os.dup(self._woken.fileno())
-                )  # without a descriptor, some kernels drop what they cannot accept
+                # Without a free descriptor, some kernels drop a connection that cannot be accepted.
+                os.close(os.dup(self._woken.fileno()))
                 sock, address = self._listener.accept()
             except BlockingIOError:
                 break
@@ -172,7 +172,7 @@ class BoundedServer:
                 self._drop(self._dispensable())
                 crowded = True
         if crowded:
-            self._pause(_CROWDED_PAUSE_SECONDS)
+            self._pause(max(_CROWDED_PAUSE_SECONDS, time.monotonic() - began))
 
     def _dispensable(self) -> _Connection:
         """The oldest connection of the address that has the most."""
@@ -258,7 +258,7 @@ class BoundedServer:
         if answer is not None:
             self._reply(connection, answer)
 
-    def _reply(self, connection: _Connection, answer: Answer) -> None:
+    def _reply(self, connection: _Connection, answer: Response) -> None:
         # The body is shared by all connections that get it, and not copied for each.
         body = [] if connection.request and connection.request.method == "HEAD" else [memoryview(answer.body)]
         connection.unsent = [memoryview(_head(answer)), *(part for part in body if part)]
@@ -311,7 +311,7 @@ def _listener(port: int) -> socket.socket:
     return sock
 
 
-def _head(answer: Answer) -> bytes:
+def _head(answer: Response) -> bytes:
     lines = (
         f"HTTP/1.1 {answer.status.value} {answer.status.phrase}",
         f"Content-Type: {answer.content_type}",
@@ -321,8 +321,8 @@ def _head(answer: Answer) -> bytes:
     return "".join(f"{line}\r\n" for line in (*lines, "")).encode()
 
 
-def _plain(status: HTTPStatus) -> Answer:
-    return Answer(status, f"{status.phrase}\n".encode())
+def _plain(status: HTTPStatus) -> Response:
+    return Response(status, f"{status.phrase}\n".encode())
 
 
 def _after(parts: list[memoryview], sent: int) -> Iterator[memoryview]:

@@ -1,6 +1,10 @@
-"""argv -> configuration -> role. The worker has an entry of its own, since it must not import what is imported here."""
+"""Console scripts: parse the arguments, load the configuration, start the daemon or the CLI.
+
+The worker has its own entry point, because it must not import what is imported here.
+"""
 
 import argparse
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -8,12 +12,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from kube_node_ready import version
-from kube_node_ready.verbs import COMPLETE, VERBS
+from kube_node_ready.commands import COMPLETE, COMPLETE_VARIABLE, RESPOND, VERBS
 
 EXIT_CONFIGURATION = 2
 EXIT_NO_ACCESS = 3
 EXIT_UNEXPECTED = 10
 _PLUGIN = "kubectl-node_ready"
+_FOR_PEOPLE = ("click", "rich")
 _CONFIG = "/etc/kube-node-ready/config.yaml"
 
 
@@ -22,14 +27,19 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     words = sys.argv[1:] if argv is None else list(argv)
     if Path(sys.argv[0]).name == _PLUGIN:  # a link to an executable that is ours
         kubectl(words)
-    if words[:1] == ["check"]:
+    if words[:1] == [RESPOND]:
+        from kube_node_ready.worker import responder  # noqa: PLC0415  it stays small, so it loads nothing of the others
+
+        sys.exit(responder.main(words[1:]))
+    if words in (["--version"], ["version"]):  # also where click is not installed
+        sys.exit(_print_version())
+    if words[:1] == ["check"] and not _is_installed("click"):
         sys.exit(_check(words[1:]))
-    if words and words[0] in (*VERBS, COMPLETE):
+    if not words and not os.environ.get("NODE_NAME") and _is_at_a_terminal():
+        _help()
+    if (words and words[0] in (*VERBS, COMPLETE)) or (not words and COMPLETE_VARIABLE in os.environ):
         sys.exit(_console("kube-node-ready", words))
-    if words == ["--version"]:
-        print(f"kube-node-ready {version.told()}")
-        sys.exit()
-    from kube_node_ready.daemonset import process  # noqa: PLC0415  the others need not wait for it
+    from kube_node_ready.agent import main as process  # noqa: PLC0415  the others need not wait for it
 
     process.main(words)
 
@@ -46,13 +56,14 @@ def kubectl_complete(argv: Sequence[str] | None = None) -> NoReturn:
 
 def controller(argv: Sequence[str] | None = None) -> NoReturn:
     """`kube-node-ready-controller`."""
-    from kube_node_ready import config  # noqa: PLC0415  `--version` need not wait for it
+    from kube_node_ready.settings import config  # noqa: PLC0415  `--version` need not wait for it
+    from kubekit.diagnostics import DiagnosticsError  # noqa: PLC0415
 
     parser = argparse.ArgumentParser(
         prog="kube-node-ready-controller",
         description="Watches for gated nodes, runs a worker on each, and opens the gate of those that pass.",
-        epilog="Exit codes: 0 stopped by a signal, 1 lost the Lease, 2 bad configuration, 3 no way to Kubernetes, "
-        "10 something unexpected, such as a port that is taken.",
+        epilog="Exit codes: 0 stopped by a signal, 1 lost the Lease, 2 bad configuration, 3 no access to Kubernetes, "
+        "10 an unexpected error, such as a port that is taken.",
     )
     version.add_flag(parser)
     parser.add_argument(
@@ -66,40 +77,79 @@ def controller(argv: Sequence[str] | None = None) -> NoReturn:
     file = arguments.config or (Path(_CONFIG) if Path(_CONFIG).exists() else None)
     try:
         loaded = config.load(file, os.environ, config.flags_of(arguments))
-    except config.ConfigError as why:
-        _end(EXIT_CONFIGURATION, str(why))
+    except DiagnosticsError as error:
+        _end(EXIT_CONFIGURATION, error.listed("configuration"))
     sys.exit(_control(loaded))
 
 
 def _control(config: object) -> int:
     import uvloop  # noqa: PLC0415
 
-    from kube_node_ready import lifecycle, log  # noqa: PLC0415
-    from kube_node_ready.config import Config  # noqa: PLC0415
+    from kube_node_ready import log  # noqa: PLC0415
+    from kube_node_ready.controller import runtime  # noqa: PLC0415
     from kube_node_ready.kube.errors import AccessError  # noqa: PLC0415
+    from kube_node_ready.settings import images  # noqa: PLC0415
+    from kube_node_ready.settings.config import Config  # noqa: PLC0415
 
     assert isinstance(config, Config)
     log.configure(config.logging.level, config.logging.format)
-    for note in config.notes:
-        log.log("Configuration", level="warn", note=note)
+    for warning in config.warnings:
+        log.log("Configuration", level="warn", note=warning)
+    for warning in images.warnings(config.worker.image, os.environ.get(images.VARIABLE, "")):
+        log.log("Unexpected worker image configured", level="warn", reason=warning)
     try:
-        return uvloop.run(lifecycle.run(config))
-    except AccessError as why:
-        _end(EXIT_NO_ACCESS, str(why))
-    except OSError as why:
-        _end(EXIT_UNEXPECTED, f"{why.strerror or why}")
+        return uvloop.run(runtime.run(config))
+    except AccessError as error:
+        _end(EXIT_NO_ACCESS, str(error))
+    except OSError as error:
+        _end(EXIT_UNEXPECTED, f"{error.strerror or error}")
 
 
 def _console(prog: str, words: Sequence[str]) -> int:
-    from kube_node_ready.console import main as console  # noqa: PLC0415  the others need not wait for it
+    for package in _FOR_PEOPLE:
+        if not _is_installed(package):
+            _end(
+                EXIT_CONFIGURATION,
+                f"the Python package {package} is not installed; run pip install '.[cli]' in a checkout",
+            )
+    from kube_node_ready.cli import main as console  # noqa: PLC0415  the others need not wait for it
 
     return console.run(prog, list(words))
 
 
-def _check(argv: Sequence[str]) -> int:
-    from kube_node_ready.checks import table  # noqa: PLC0415
+def _print_version() -> int:
+    from kube_node_ready.cli import ended  # noqa: PLC0415  as above
 
-    return table.main(argv)
+    def write() -> int:
+        print(f"kube-node-ready {version.told()}")
+        return ended.OK
+
+    return ended.run("kube-node-ready", write)
+
+
+def _help() -> NoReturn:
+    """Print help: a user at a terminal does not start DaemonSet mode, which needs the name of its node."""
+    if all(map(_is_installed, _FOR_PEOPLE)):
+        sys.exit(_console("kube-node-ready", []))
+    from kube_node_ready.agent import flags  # noqa: PLC0415  as above
+
+    flags.parser().print_help()
+    sys.exit()
+
+
+def _is_at_a_terminal() -> bool:
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def _check(words: Sequence[str]) -> int:
+    """Run `check` with the standard library, as in the image, where people run it to debug a node."""
+    from kube_node_ready.cli import check, check_flags, ended  # noqa: PLC0415  as above
+
+    return ended.run("kube-node-ready", lambda: check.run(check_flags.parse(list(words))))
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
 def _end(code: int, sentence: str) -> NoReturn:

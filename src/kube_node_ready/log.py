@@ -1,4 +1,4 @@
-"""One line per event: JSON for machines, or `12:00:01 INFO  DNS check passed  domain=… duration=0.123s` for people.
+"""Write structured log lines: JSON, or `12:00:01 INFO  DNS check passed  domain=… duration=0.123s` for terminals.
 
 Standard library only and cheap to import, since the worker starts with it on every new node.
 """
@@ -20,7 +20,7 @@ FORMATS = ("json", "console")
 
 
 class _Sink:
-    """Where lines go and which of them. One for the process, as there is one standard output."""
+    """Output, format and level of the process's log."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -33,11 +33,11 @@ _sink = _Sink()
 
 
 def configure(level: str = "info", format: str = "json", stream: TextIO | None = None) -> None:  # noqa: A002  its name in the settings
-    """Without a stream, lines go to whatever `sys.stdout` is when they are written."""
+    """Without a stream, lines go to the current `sys.stdout`."""
     if level not in LEVELS:
-        raise ValueError(f"log level {level!r} is unknown; there are {', '.join(LEVELS)}")
+        raise ValueError(f"log level: {level!r} is invalid; expected one of {', '.join(LEVELS)}")
     if format not in FORMATS:
-        raise ValueError(f"log format {format!r} is unknown; there are {', '.join(FORMATS)}")
+        raise ValueError(f"log format: {format!r} is invalid; expected one of {', '.join(FORMATS)}")
     _sink.threshold, _sink.format, _sink.stream = LEVELS.index(level), format, stream
 
 
@@ -46,12 +46,12 @@ def enabled(level: str) -> bool:
 
 
 def log(msg: str, *, level: str = "info", **fields: object) -> None:
-    """Event first, fields after, nothing formatted in: `log("node verified", node=name, attempt=2)`."""
+    """Write a line with constant text and variable fields: `log("Node verified", node=name, attempt=2)`."""
     if not enabled(level):
         return
     now = time.gmtime()
     line = (_json if _sink.format == "json" else _console)(now, level, msg, fields)
-    # Whoever reads our lines may be gone; that is no reason to stop working.
+    # The reader of the log might have exited, which must not stop the process.
     with _sink.lock, contextlib.suppress(OSError, ValueError):
         stream = _sink.stream or sys.stdout
         stream.write(line + "\n")
@@ -60,7 +60,7 @@ def log(msg: str, *, level: str = "info", **fields: object) -> None:
 
 def _json(now: time.struct_time, level: str, msg: str, fields: dict[str, object]) -> str:
     head = {"level": level, "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", now), "msg": msg}
-    # A field must not pass for the event's own level, time or name.
+    # A field must not replace the level, time or text of the line.
     renamed = {f"field_{key}" if key in head else key: value for key, value in fields.items()}
     return json.dumps(head | renamed, default=str, separators=(",", ":"))
 

@@ -1,4 +1,4 @@
-"""/healthz, /readyz and /metrics, on threads of their own: a probe must not wait for a burst of nodes to be done."""
+"""Serve /healthz, /readyz and /metrics on separate threads, so that a busy event loop does not delay probes."""
 
 import threading
 import time
@@ -9,34 +9,34 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from kube_node_ready.bounded_http import Answer, BoundedServer, Request
+from kube_node_ready.bounded_http import BoundedServer, Request, Response
 from kube_node_ready.log import log
 
 STALLED_SECONDS = 60
 _FRESH_FACTOR = 10
-"""A metrics page is served for this many times the time it took: so scrapes take at most a tenth of a core."""
+"""A metrics page is cached for this many times its rendering time: scrapes take at most a tenth of a core."""
 
 
 class Health:
-    """What the probes are told. Written by the loop that does the work, read by the servers."""
+    """The state that probes report. The event loop writes it, the servers read it."""
 
-    def __init__(self, patience: float = STALLED_SECONDS) -> None:
+    def __init__(self, stall_seconds: float = STALLED_SECONDS) -> None:
         self._last_beat = time.monotonic()
-        self._patience = patience
-        self.not_ready: Callable[[], str | None] = lambda: "it is starting"
+        self._stall_seconds = stall_seconds
+        self.readiness_problem: Callable[[], str | None] = lambda: "starting"
 
     def beat(self) -> None:
-        """The event loop turns."""
+        """Record that the event loop is running."""
         self._last_beat = time.monotonic()
 
-    def ill(self) -> str | None:
-        """About this process alone: a broken API server is not mended by killing us."""
+    def liveness_problem(self) -> str | None:
+        """Return why this process must be restarted, if so. An unavailable API server is not a reason."""
         still = time.monotonic() - self._last_beat
-        return f"the loop has not turned for {still:.0f} s" if still > self._patience else None
+        return f"event loop stalled for {still:.0f} s" if still > self._stall_seconds else None
 
 
-class Server:
-    """One port. Port 0 takes a free one; `port` says which. `fields` is where another one could be chosen."""
+class ProbeServer:
+    """Serves one port. Port 0 selects a free one. `fields` are the settings that choose it, for error messages."""
 
     def __init__(
         self,
@@ -48,8 +48,8 @@ class Server:
         self._health = health
         try:
             self._server = BoundedServer(port, self._respond)
-        except OSError as why:
-            raise OSError(f"{fields}: port {port} cannot be had ({why.strerror}); choose a free one") from why
+        except OSError as error:
+            raise OSError(f"{fields}: cannot listen on port {port}: {error.strerror}; choose a free port") from error
         self._page = MetricsPage(registry, self._server.wake) if registry is not None else None
 
     @property
@@ -62,24 +62,24 @@ class Server:
     def stop(self) -> None:
         self._server.stop()
 
-    def _respond(self, request: Request) -> Answer | None:
+    def _respond(self, request: Request) -> Response | None:
         match request.path:
             case "/healthz" | "/livez":
-                return _probed(self._health.ill())
+                return _probe_response(self._health.liveness_problem())
             case "/readyz":
-                return _probed(self._health.not_ready())
+                return _probe_response(self._health.readiness_problem())
             case "/metrics" if self._page is not None:
                 return self._page.answer(request.received)
             case _:
-                return Answer(HTTPStatus.NOT_FOUND, b"there are /healthz, /readyz and /metrics\n")
+                return Response(HTTPStatus.NOT_FOUND, b"not found; expected /healthz, /readyz or /metrics\n")
 
 
-def _probed(trouble: str | None) -> Answer:
-    return Answer(HTTPStatus.SERVICE_UNAVAILABLE if trouble else HTTPStatus.OK, f"{trouble or 'ok'}\n".encode())
+def _probe_response(problem: str | None) -> Response:
+    return Response(HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK, f"{problem or 'ok'}\n".encode())
 
 
 class _Rendered(Struct, frozen=True):
-    answer: Answer
+    answer: Response
     began: float
     ended: float
 
@@ -89,7 +89,7 @@ class _Rendered(Struct, frozen=True):
 
 
 class MetricsPage:
-    """The page of all metrics, rendered by one thread at a time, however many clients ask for it.
+    """The page of all metrics, rendered by one thread at a time, regardless of how many clients request it.
 
     With thousands of nodes that takes a good part of a second. Probes on the same port are answered meanwhile, and the
     event loop competes with one rendering thread, not with one per client.
@@ -101,8 +101,8 @@ class MetricsPage:
         self._rendered: _Rendered | None = None
         self._rendering = False
 
-    def answer(self, asked: float) -> Answer | None:
-        """A page that is fresh, or was begun after it was asked for; None while it is rendered."""
+    def answer(self, asked: float) -> Response | None:
+        """Return a page that is fresh or was started after the request; None while it is rendered."""
         page = self._rendered
         if page and (page.began >= asked or time.monotonic() < page.fresh_until):
             return page.answer
@@ -110,19 +110,19 @@ class MetricsPage:
             self._rendering = True
             try:
                 threading.Thread(target=self._render, name="metrics", daemon=True).start()
-            except RuntimeError as error:  # no more threads are allowed
+            except RuntimeError as error:  # the limit of threads is reached
                 self._rendering = False
                 log("Failed to render metrics", level="error", error=str(error))
-                return Answer(HTTPStatus.SERVICE_UNAVAILABLE, b"cannot start a thread\n")
+                return Response(HTTPStatus.SERVICE_UNAVAILABLE, b"cannot start a thread\n")
         return None
 
     def _render(self) -> None:
         began = time.monotonic()
         try:
-            answer = Answer(HTTPStatus.OK, generate_latest(self._registry), CONTENT_TYPE_LATEST)
+            answer = Response(HTTPStatus.OK, generate_latest(self._registry), CONTENT_TYPE_LATEST)
         except Exception as error:  # noqa: BLE001  the next scrape tries again
             log("Failed to render metrics", level="error", error=repr(error))
-            answer = Answer(HTTPStatus.INTERNAL_SERVER_ERROR, b"the metrics cannot be rendered\n")
+            answer = Response(HTTPStatus.INTERNAL_SERVER_ERROR, b"the metrics cannot be rendered\n")
         self._rendered = _Rendered(answer, began, time.monotonic())
         self._rendering = False
         self._done()

@@ -1,4 +1,4 @@
-"""The end of a process whose checks may still hang."""
+"""Exit the process without waiting for stuck threads."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-def leave(code: int) -> NoReturn:
-    """Without waiting for a thread that is stuck in libc's resolver, as an ordinary exit would."""
+def exit_now(code: int) -> NoReturn:
+    """Exit without waiting for threads that are stuck in libc's resolver."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()
-    atexit._run_exitfuncs()  # noqa: SLF001  what was unpacked for one run only is deleted by one
+    atexit._run_exitfuncs()  # noqa: SLF001  an exit function deletes temporary files
     os._exit(code)

@@ -1,21 +1,23 @@
-"""How this process reaches the API server, and which checks it can make from where it runs."""
+"""Choose how this process reaches the API server, and which checks can run here."""
 
 import os
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
+from kube_node_ready.api.contract import SERVICE_ACCOUNT
 from kube_node_ready.checks import access, plan
 from kube_node_ready.checks.access import Access, NoAccessError
-from kube_node_ready.checks.model import Here, Job
+from kube_node_ready.checks.check import Check, PodIdentity
+from kube_node_ready.checks.plan import Found, Known
 from kube_node_ready.checks.settings import Settings as CheckSettings
-from kube_node_ready.daemonset.settings import Settings
+from kube_node_ready.log import log
+from kube_node_ready.settings.agent import Settings
 
 _REREAD_SECONDS = 60.0
 
 
-class InPod:
-    """By the pod's ServiceAccount, whose files are read each time: the kubelet renews the token in them."""
+class InCluster:
+    """Access with the pod's ServiceAccount. Its files are read each time: the kubelet renews the token."""
 
     def __init__(self, environ: Mapping[str, str], folder: str | os.PathLike[str]) -> None:
         self._environ = environ
@@ -24,15 +26,19 @@ class InPod:
     def access(self) -> Access:
         return access.in_pod(self._environ, self._folder)
 
-    def jobs(self, settings: CheckSettings, here: Here) -> tuple[Job, ...]:
-        return plan.in_pod(settings, self.access(), here)
+    def checks(self, settings: CheckSettings, identity: PodIdentity, found: Found | None = None) -> tuple[Check, ...]:
+        """Return all checks. Endpoints that they look up are added to `found`, for partial runs."""
+        return plan.in_pod(settings, self.access(), identity, found)
+
+    def later_checks(self, settings: CheckSettings, identity: PodIdentity, known: Known) -> tuple[Check, ...]:
+        return plan.later(settings, self.access(), identity, known)
 
 
-class ByKubeconfig:
-    """From outside a pod, for a dry run. What only a pod can try is skipped."""
+class FromKubeconfig:
+    """Access from outside a pod, for a dry run. Checks that need a pod are skipped."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, paths: str) -> None:
+        self._paths = paths
         self._read_at = float("-inf")
         self._access: Access | None = None
 
@@ -40,54 +46,69 @@ class ByKubeconfig:
         from kube_node_ready.checks import kubeconfig  # noqa: PLC0415  no pod needs it, nor YAML
 
         if self._access is None or time.monotonic() - self._read_at > _REREAD_SECONDS:
-            self._access, self._read_at = kubeconfig.load(self._path), time.monotonic()
+            self._access, self._read_at = kubeconfig.load(self._paths), time.monotonic()
         return self._access
 
-    def jobs(self, settings: CheckSettings, here: Here) -> tuple[Job, ...]:  # noqa: ARG002  as the others'
+    def checks(self, settings: CheckSettings, identity: PodIdentity, found: Found | None = None) -> tuple[Check, ...]:  # noqa: ARG002  as the others'
         return plan.on_this_machine(settings, self.access(), "")
 
 
-class Nowhere:
-    """For a dry run: what needs a cluster is skipped."""
+class NoCluster:
+    """A dry run without a cluster: checks that need one are skipped."""
 
-    def __init__(self, why: str) -> None:
-        self._why = why
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
 
     def access(self) -> Access:
-        raise NoAccessError(self._why)
+        raise NoAccessError(self._reason)
 
-    def jobs(self, settings: CheckSettings, here: Here) -> tuple[Job, ...]:  # noqa: ARG002  as the others'
-        return plan.on_this_machine(settings, None, self._why)
-
-
-Reach = InPod | ByKubeconfig | Nowhere
+    def checks(self, settings: CheckSettings, identity: PodIdentity, found: Found | None = None) -> tuple[Check, ...]:  # noqa: ARG002  as the others'
+        return plan.without_cluster(settings, self._reason)
 
 
-def choose(settings: Settings, folder: str | os.PathLike[str] = access.SERVICE_ACCOUNT) -> Reach:
-    """The kubeconfig that is named, else the pod's own ServiceAccount, else the usual kubeconfig."""
-    if settings.kubeconfig:
+ClusterAccess = InCluster | FromKubeconfig | NoCluster
+
+
+def choose(settings: Settings, folder: str | os.PathLike[str] = SERVICE_ACCOUNT) -> ClusterAccess:
+    """By --kubeconfig, else by KUBECONFIG, else by the pod's ServiceAccount, else by ~/.kube/config."""
+    is_there = access.has_kubeconfig(settings.kubeconfig)
+    if settings.kubeconfig and (is_there or settings.kubeconfig_by_flag or not settings.service_host):
         from kube_node_ready.checks import kubeconfig  # noqa: PLC0415  no pod needs it, nor YAML
 
-        return _usable(ByKubeconfig(kubeconfig.first_file(settings.kubeconfig)))
+        if settings.dry_run and not settings.kubeconfig_by_flag and not is_there:
+            return _without_kubeconfig(settings.kubeconfig)
+        reach = _usable(FromKubeconfig(settings.kubeconfig))
+        kubeconfig.warn_if_insecure(reach.access())
+        return reach
     if settings.service_host:
         where = {
             "KUBERNETES_SERVICE_HOST": settings.service_host,
             "KUBERNETES_SERVICE_PORT": str(settings.service_port),
         }
-        return _usable(InPod(where, folder))
+        return _usable(InCluster(where, folder))
     from kube_node_ready.checks import kubeconfig  # noqa: PLC0415  no pod needs it, nor YAML
 
-    usual = kubeconfig.default()
-    found = ByKubeconfig(usual) if usual else Nowhere("there is neither a ServiceAccount nor a kubeconfig")
+    usual = kubeconfig.usual()
+    found: ClusterAccess = (
+        FromKubeconfig(usual) if usual else NoCluster("there is neither a ServiceAccount nor a kubeconfig")
+    )
     try:
-        return _usable(found)
-    except NoAccessError as why:
+        found = _usable(found)
+    except NoAccessError as error:
         if not settings.dry_run:
             raise
-        return Nowhere(str(why))
+        return NoCluster(str(error))
+    kubeconfig.warn_if_insecure(found.access())
+    return found
 
 
-def _usable(reach: Reach) -> Reach:
-    """Better to say at the start that there is no way."""
+def _without_kubeconfig(paths: str) -> NoCluster:
+    """A leftover variable is ignored, as by kubectl. A flag for a missing file is an error."""
+    log("Kubeconfig not found", level="warn", path=paths, note="checks that need a cluster are skipped")
+    return NoCluster(f"KUBECONFIG names {paths}, which does not exist")
+
+
+def _usable(reach: ClusterAccess) -> ClusterAccess:
+    """Fail at the start if there is no access."""
     reach.access()
     return reach

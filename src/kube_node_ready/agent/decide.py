@@ -1,14 +1,15 @@
-"""What this node needs next, as a function of what it shows and of what its last checks said.
+"""Decide what this node needs next, from its Node object and the last check run.
 
-An attempt here is what a worker pod is to the controller, so `verify.decide` decides about it, and everything it says
-of retries, exhaustion, Karpenter, labels taken off and gates that come back holds here, too. Added are:
+An attempt of the agent corresponds to a worker pod of the controller, so `verification.decide` decides about it:
+retries, exhaustion, Karpenter, removed labels and closed gates work in the same way. In addition:
 
-- the *initial timeout*: after so long, retries are slow, however many there were;
-- in the continuous pattern, *rounds* over a verified node. So many in a row that fail close the gate again, and from
-  there the node has to pass an attempt like any other;
-- the condition follows the record: if someone ended us between the two, the next look makes up for it;
-- *refusals*: a write that the API server refuses is tried again after a backoff. The Node shows it as in the
-  controller's case.
+- *Initial timeout*: afterwards, retries are slow, regardless of how many there were.
+- In continuous mode, verified nodes are checked again. A number of failed runs in a row closes the gate. Then the node
+  has to pass an attempt.
+- Most of these runs leave out checks that send requests to the API server; see `_to_omit`. Such a partial run opens and
+  closes no gate. If it fails, all checks run immediately, and then in every run until they pass.
+- The condition follows the record: if the process ended between the two, the next step writes the condition.
+- *Rejections*: a write that the API server rejects is retried with a backoff. The Node shows it as with the controller.
 """
 
 from datetime import datetime, timedelta
@@ -16,257 +17,299 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from kube_node_ready.daemonset.model import (
+from kube_node_ready.agent.model import (
+    AgentDecision,
+    AgentState,
+    CheckRun,
     Effect,
-    Forget,
-    Memory,
-    Refusal,
-    Round,
+    ForgetAttempt,
+    Observation,
+    Rejection,
     Rules,
     RunChecks,
-    Seen,
-    Step,
 )
-from kube_node_ready.verify import decide as verification
-from kube_node_ready.verify import turns
-from kube_node_ready.verify.model import (
-    Adopt,
-    Announce,
-    Cause,
+from kube_node_ready.api.contract import EventReason
+from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
+from kube_node_ready.verification import decide as verification
+from kube_node_ready.verification import schedule
+from kube_node_ready.verification.model import (
+    AdoptNode,
     CloseGate,
     ConfirmWorker,
     Decision,
-    DropWorker,
+    DeleteWorker,
+    EmitEvent,
     Node,
-    Outcome,
+    OpenGate,
     Phase,
     Policy,
-    Record,
-    Release,
     RemoveNode,
     Snapshot,
     StartWorker,
     State,
     Worker,
-    WriteRecord,
+    WriteStatus,
 )
-from kube_node_ready.verify.model import Effect as ControllersEffect
+from kube_node_ready.verification.model import Effect as ControllersEffect
 
-_NONE = timedelta()
+_ZERO = timedelta()
 _SOON = timedelta(seconds=2)
-_AGES = timedelta(days=36500)
-_FRESH = timedelta(minutes=1)
-_LONGEST_BLIND = timedelta(seconds=30)
-_MOST_DOUBLINGS = 10
+_FOREVER = timedelta(days=36500)
+_MAX_RUN_AGE = timedelta(minutes=1)
+_MAX_UNREACHABLE_SPACING = timedelta(seconds=30)
+_MAX_DOUBLINGS = 10
+_RUNS_PER_FULL_RUN = 10
+"""One of this many runs on a verified node includes all checks."""
+_RUNS_PER_MATRIX = 3
+"""One of this many includes the matrix, which lists pods."""
+_SEVERAL_PACKETS = 3000
+"""Bytes: more than two packets at an MTU of 1,500. Such a Node does not arrive where full-size packets are lost, so the
+payload check can be left out. With jumbo frames, only runs of all checks detect that.
+"""
 _OWN = "own"
 _SHOWN = {Outcome.PASSED: "True", Outcome.FAILED: "False"}
-_SHOWN_OF_REFUSALS = "Unknown"
+_SHOWN_OF_REJECTIONS = "Unknown"
 
 
-def decide(seen: Seen, memory: Memory, rules: Rules) -> Step:
-    if memory.refusal and (step := _after_refusal(seen, memory, memory.refusal, rules)):
+def decide(observation: Observation, state: AgentState, rules: Rules) -> AgentDecision:
+    if state.rejection and (step := _after_rejection(observation, state, state.rejection, rules)):
         return step
-    if rules.continuous and _must_close(seen, memory, rules):
-        return _close(seen, memory, rules)
-    if rules.continuous and _is_doubtful(seen.node, memory, rules):
-        return _watch_over(seen, memory, rules, "its gate came back, and its last checks failed")
-    policy = _policy_of_the_moment(seen, rules)
-    decision = verification.decide(_snapshot(seen, memory), policy)
-    if effects := tuple(_own_effects(decision, memory)):
-        return Step(decision.phase, decision.reason, effects, _NONE, policy)
-    if _is_untold(seen):
-        effects = (WriteRecord(seen.node, seen.node.record, seen.version),)
-        untold = "the condition does not show what is on record"
-        return Step(decision.phase, untold, effects, _patience(decision, rules), policy)
-    if rules.continuous and _is_open(seen.node, rules):
-        return _watch_over(seen, memory, rules, decision.reason)
-    return Step(decision.phase, decision.reason, (), _patience(decision, rules), policy)
+    if rules.continuous and _must_close(observation, state, rules):
+        return _close(observation, state, rules)
+    if rules.continuous and _is_degraded(observation.node, state, rules):
+        return _recheck(observation, state, rules, "its gate came back, and its last checks failed")
+    policy = _current_policy(observation, rules)
+    decision = verification.decide(_snapshot(observation, state), policy)
+    if effects := tuple(_agent_effects(decision)):
+        return AgentDecision(decision.phase, decision.reason, effects, _ZERO, policy)
+    if _is_condition_outdated(observation):
+        effects = (WriteStatus(observation.node, observation.node.record, observation.version),)
+        reason = "the condition does not show what is on record"
+        return AgentDecision(decision.phase, reason, effects, _recheck_after(decision, rules), policy)
+    if rules.continuous and _is_open(observation.node, rules):
+        return _recheck(observation, state, rules, decision.reason)
+    return AgentDecision(decision.phase, decision.reason, (), _recheck_after(decision, rules), policy)
 
 
-def blindly(now: datetime, memory: Memory, rules: Rules) -> Step:
-    """What can be done while the Node cannot be read: see what works, and say it. None of it counts as an attempt."""
-    doublings = min(memory.blind, _MOST_DOUBLINGS)
-    spacing = rules.interval if rules.continuous else min(timedelta(seconds=2**doublings), _LONGEST_BLIND)
-    left = spacing - _since(memory.last, now)
-    why = "the Node cannot be read"
-    if left <= _NONE:
-        return Step(Phase.WAITING, why, (RunChecks(sighted=False),), _SOON, rules.policy)
-    return Step(Phase.WAITING, why, (), min(left, rules.look), rules.policy)
+def decide_without_api(now: datetime, state: AgentState, rules: Rules) -> AgentDecision:
+    """Decide while the Node cannot be read: run the checks, and log the result. It does not count as an attempt."""
+    doublings = min(state.unreachable_runs, _MAX_DOUBLINGS)
+    spacing = rules.interval if rules.continuous else min(timedelta(seconds=2**doublings), _MAX_UNREACHABLE_SPACING)
+    left = spacing - _since(state.last, now)
+    reason = "the Node cannot be read"
+    if left <= _ZERO:
+        return AgentDecision(Phase.WAITING, reason, (RunChecks(api_reachable=False),), _SOON, rules.policy)
+    return AgentDecision(Phase.WAITING, reason, (), min(left, rules.poll_interval), rules.policy)
 
 
-def _must_close(seen: Seen, memory: Memory, rules: Rules) -> bool:
-    return memory.streak >= rules.threshold and seen.node.labelled and seen.node.registered and not seen.node.deleting
+def _must_close(observation: Observation, state: AgentState, rules: Rules) -> bool:
+    return (
+        state.streak >= rules.threshold
+        and observation.node.labelled
+        and observation.node.registered
+        and not observation.node.deleting
+    )
 
 
-def _close(seen: Seen, memory: Memory, rules: Rules) -> Step:
-    node = seen.node
-    assert memory.last
+def _close(observation: Observation, state: AgentState, rules: Rules) -> AgentDecision:
+    node = observation.node
+    assert state.last
     record = node.record
     if record.outcome is not Outcome.FAILED:
-        record = _failures(seen, memory.last)
-    why = f"failed {memory.streak} times in a row, so the gate is closed again: {record.reason}"
-    news = Announce(node, "GateRestored", why, record.attempt, warning=True)
-    return Step(Phase.VERIFYING, why, (news, CloseGate(node, record, seen.version)), _NONE, rules.policy)
+        record = _failures(observation, state.last)
+    reason = f"failed {state.streak} times in a row, so the gate is closed again: {record.reason}"
+    event = EmitEvent(node, EventReason.GATE_RESTORED, reason, record.attempt, warning=True)
+    return AgentDecision(
+        Phase.VERIFYING, reason, (event, CloseGate(node, record, observation.version)), _ZERO, rules.policy
+    )
 
 
-def _failures(seen: Seen, last: Round) -> Record:
-    """The last round, on record as the attempt it would have been. Quick retries follow, as after any first failure."""
-    return Record(
-        seen.node.record.attempt + 1,
+def _failures(observation: Observation, last: CheckRun) -> VerificationRecord:
+    """Return the record of the last run as a failed attempt. Quick retries follow, as after any first failure."""
+    return VerificationRecord(
+        observation.node.record.attempt + 1,
         failures=1,
         outcome=Outcome.FAILED,
-        at=seen.now,
-        since=seen.now,
+        at=observation.now,
+        since=observation.now,
         cause=Cause.CHECKS,
-        blamed=1,
+        node_failures=1,
         reason=last.reason,
         seconds=_seconds(last),
         checks=last.report.by_check,
     )
 
 
-def _after_refusal(seen: Seen, memory: Memory, refusal: Refusal, rules: Rules) -> Step | None:
-    """Show that the API server refuses a write, and wait. None when it is time to try again."""
-    if seen.node.deleting or _is_moot(refusal, seen, memory):
+def _after_rejection(
+    observation: Observation, state: AgentState, rejection: Rejection, rules: Rules
+) -> AgentDecision | None:
+    """Report that the API server rejects a write, and wait. None when it is time to retry."""
+    if observation.node.deleting or _is_moot(rejection, observation, state):
         return None
-    wait, is_due = refusal.wait(seen.now), refusal.is_due_to_report(seen.now)
+    wait, is_due = rejection.wait(observation.now), rejection.is_due_to_report(observation.now)
     # A condition that cannot be written must not keep the gate closed, so it is not waited for.
-    if wait <= _NONE and not is_due:
+    if wait <= _ZERO and not is_due:
         return None
-    decision = verification.write_rejected(Snapshot(seen.now, seen.node), refusal.effect, refusal.message)
-    shows_other = seen.condition is not None and (is_due or seen.condition != _SHOWN_OF_REFUSALS)
-    wanted = ((Announce,) if is_due else ()) + ((WriteRecord,) if shows_other else ())
-    effects = tuple(effect for effect in _own_effects(decision, memory) if isinstance(effect, wanted))
-    return Step(decision.phase, decision.reason, effects, min(wait, rules.look), rules.policy)
+    decision = verification.write_rejected(
+        Snapshot(observation.now, observation.node), rejection.effect, rejection.message
+    )
+    shows_other = observation.condition is not None and (is_due or observation.condition != _SHOWN_OF_REJECTIONS)
+    wanted = ((EmitEvent,) if is_due else ()) + ((WriteStatus,) if shows_other else ())
+    effects = tuple(effect for effect in _agent_effects(decision) if isinstance(effect, wanted))
+    return AgentDecision(decision.phase, decision.reason, effects, min(wait, rules.poll_interval), rules.policy)
 
 
-def _is_moot(refusal: Refusal, seen: Seen, memory: Memory) -> bool:
-    """Whether the checks ended otherwise since, so that something else is to be written than what was refused."""
-    done = memory.attempt
-    is_undecided = done is not None and done.attempt > seen.node.record.attempt
-    return bool(is_undecided and done and done.passed != refusal.is_of_release)
+def _is_moot(rejection: Rejection, observation: Observation, state: AgentState) -> bool:
+    """Whether a later run had another outcome, so that another write is due."""
+    run = state.attempt
+    is_undecided = run is not None and run.attempt > observation.node.record.attempt
+    return bool(is_undecided and run and run.passed != rejection.is_of_release)
 
 
-def _policy_of_the_moment(seen: Seen, rules: Rules) -> Policy:
-    """When the initial timeout is over, the next failure is the last that counts as a quick one."""
-    record, policy = seen.node.record, rules.policy
+def _current_policy(observation: Observation, rules: Rules) -> Policy:
+    """Return the policy; after the initial timeout, the next failure is the last that is retried quickly."""
+    record, policy = observation.node.record, rules.policy
     if record.outcome is not Outcome.FAILED or not record.at or not record.since:
         return policy
     if record.at - record.since >= rules.initial_timeout:
         allowed = record.failures
-    elif seen.now - record.since >= rules.initial_timeout:
+    elif observation.now - record.since >= rules.initial_timeout:
         allowed = record.failures + 1
     else:
         return policy
     return replace(policy, max_failures=min(policy.max_failures, max(1, allowed)))
 
 
-def _snapshot(seen: Seen, memory: Memory) -> Snapshot:
-    done = memory.attempt
-    workers = (_worker(seen.node, done),) if done and not _is_stale(done, seen) else ()
-    return Snapshot(seen.now, seen.node, workers, version=seen.version)
+def _snapshot(observation: Observation, state: AgentState) -> Snapshot:
+    run = state.attempt
+    workers = (_worker(observation.node, run),) if run and not _is_stale(run, observation) else ()
+    return Snapshot(observation.now, observation.node, workers, version=observation.version)
 
 
-def _is_stale(done: Round, seen: Seen) -> bool:
-    """What could not be written for so long is no longer known to be true."""
-    is_undecided = done.attempt > seen.node.record.attempt
-    return is_undecided and _since(done, seen.now) > max(_FRESH, 2 * (done.ended - done.begun))
+def _is_stale(run: CheckRun, observation: Observation) -> bool:
+    """Whether the result could not be written for so long that it is outdated."""
+    is_undecided = run.attempt > observation.node.record.attempt
+    return is_undecided and _since(run, observation.now) > max(_MAX_RUN_AGE, 2 * (run.ended - run.started))
 
 
-def _worker(node: Node, done: Round) -> Worker:
-    """An attempt of ours, as the controller would see it if a pod had made it."""
+def _worker(node: Node, run: CheckRun) -> Worker:
+    """Return the run as a worker of the controller."""
     return Worker(
         name=_OWN,
         uid=_OWN,
         node_uid=node.uid,
-        attempt=done.attempt,
+        attempt=run.attempt,
         node_name=node.name,
-        created=done.begun,
-        state=State.PASSED if done.passed else State.FAILED,
-        cause=Cause.NONE if done.passed else Cause.CHECKS,
-        reason=done.reason,
-        report=done.report,
+        created=run.started,
+        state=State.PASSED if run.passed else State.FAILED,
+        cause=_cause(run),
+        reason=run.reason,
+        report=run.report,
         finished=True,
         genuine=True,
-        settled=done.released,
+        settled=run.released,
     )
 
 
-def _own_effects(decision: Decision, memory: Memory) -> list[Effect]:
-    found = (_truthful(_own_effect(effect), memory.attempt) for effect in decision.effects)
-    # To run the checks takes a while, and what else there is need not wait for it.
-    return sorted((effect for effect in found if effect), key=lambda effect: isinstance(effect, RunChecks))
+def _cause(run: CheckRun) -> Cause:
+    if run.passed:
+        return Cause.NONE
+    return Cause.CHECKS if run.report.blames_node else Cause.NOT_JUDGED
 
 
-def _own_effect(effect: ControllersEffect) -> Effect | None:
+def _agent_effects(decision: Decision) -> list[Effect]:
+    effects = (_agent_effect(effect) for effect in decision.effects)
+    # Running the checks takes a while, so other effects come first.
+    return sorted((effect for effect in effects if effect), key=lambda effect: isinstance(effect, RunChecks))
+
+
+def _agent_effect(effect: ControllersEffect) -> Effect | None:
     match effect:
         case StartWorker(_, attempt):
             return RunChecks(attempt)
-        case DropWorker():
-            return Forget()
-        case Announce(reason="Verifying"):
-            return None  # an attempt of ours takes seconds, and its outcome is told
-        case Release() | WriteRecord() | Announce():
+        case DeleteWorker():
+            return ForgetAttempt()
+        case EmitEvent(reason=EventReason.VERIFYING):
+            return None  # an attempt takes seconds, and its outcome is announced
+        case OpenGate() | WriteStatus() | EmitEvent():
             return effect
-        case Adopt():
-            return None  # whatever is unlabelled here is to be verified, note or no note
+        case AdoptNode():
+            return None  # a node without the label is verified in any case
         case RemoveNode() | CloseGate() | ConfirmWorker():
             raise AssertionError(f"{effect} is the controller's alone")
         case _:
             assert_never(effect)
 
 
-def _truthful(effect: Effect | None, done: Round | None) -> Effect | None:
-    """What is written about a proof: the checks that passed, and apart from them those that had nothing to check."""
-    if done is None or not done.passed or not done.not_applicable:
-        return effect
-    if isinstance(effect, Release) and effect.record.attempt == done.attempt:
-        return replace(effect, record=replace(effect.record, checks=done.proved))
-    if isinstance(effect, Announce) and effect.reason == "Verified" and effect.attempt == done.attempt:
-        return replace(effect, message=f"{effect.message}; not applicable: {', '.join(done.not_applicable)}")
-    return effect
-
-
-def _is_untold(seen: Seen) -> bool:
-    if seen.condition is None or seen.node.deleting:
+def _is_condition_outdated(observation: Observation) -> bool:
+    if observation.condition is None or observation.node.deleting:
         return False
-    return seen.condition != _SHOWN.get(seen.node.record.outcome, seen.condition)
+    return observation.condition != _SHOWN.get(observation.node.record.outcome, observation.condition)
 
 
 def _is_open(node: Node, rules: Rules) -> bool:
-    return node.labelled and not rules.policy.gated(node) and not node.deleting
+    return node.labelled and not rules.policy.is_gated(node) and not node.deleting
 
 
-def _is_doubtful(node: Node, memory: Memory, rules: Rules) -> bool:
-    """Whether another client closed the gate while rounds were failing. They go on, and either pass or close it."""
-    return memory.streak > 0 and node.labelled and rules.policy.gated(node) and not node.deleting
+def _is_degraded(node: Node, state: AgentState, rules: Rules) -> bool:
+    """Whether another client closed the gate during a streak of failures. The runs continue."""
+    return state.streak > 0 and node.labelled and rules.policy.is_gated(node) and not node.deleting
 
 
-def _watch_over(seen: Seen, memory: Memory, rules: Rules, reason: str) -> Step:
-    left = _until_next_round(seen, memory.last, rules.interval)
-    if left <= _NONE:
-        return Step(Phase.VERIFIED, reason, (RunChecks(),), _NONE, rules.policy)
-    return Step(Phase.VERIFIED, reason, (), min(left, rules.look), rules.policy)
+def _recheck(observation: Observation, state: AgentState, rules: Rules, reason: str) -> AgentDecision:
+    left = _until_next_run(observation.node.uid, observation.now, state.last, rules.interval)
+    # Not within a streak: its runs include all checks anyway, and must keep their interval.
+    if left <= _ZERO or (state.run_all_now and not state.streak):
+        return AgentDecision(
+            Phase.VERIFIED, reason, (RunChecks(omit=_to_omit(observation, state, rules)),), _ZERO, rules.policy
+        )
+    return AgentDecision(Phase.VERIFIED, reason, (), min(left, rules.poll_interval), rules.policy)
 
 
-def _until_next_round(seen: Seen, last: Round | None, interval: timedelta) -> timedelta:
-    """Not all nodes at the same moment, though their pods start together."""
-    if _since(last, seen.now) >= interval * 1.5:
-        return _NONE
+def _to_omit(observation: Observation, state: AgentState, rules: Rules) -> tuple[str, ...]:
+    """Return the checks that the next run on a verified node leaves out; none unless the last runs passed."""
+    if state.full is None or state.streak or not _is_open(observation.node, rules):
+        return ()
+    if _is_full_run_due(observation, state.full, rules.interval):
+        return ()
+    payload = ("payload",) if observation.size >= _SEVERAL_PACKETS else ()
+    matrix = () if (state.partial + 1) % _RUNS_PER_MATRIX == 0 else ("matrix",)
+    return ("services", *payload, *matrix)
+
+
+def _is_full_run_due(observation: Observation, full: CheckRun, interval: timedelta) -> bool:
+    """Whether a run of all checks is due. Each node has its own offset, so that a fleet's full runs are spread."""
+    period = _RUNS_PER_FULL_RUN * interval
+    if _since(full, observation.now) >= period:
+        return True
+    return schedule.next_turn(observation.node.uid, period, full.started + interval / 2) <= observation.now
+
+
+def wait_after_run(uid: str, now: datetime, state: AgentState, rules: Rules) -> timedelta:
+    """Return the time until the next step after a run on a verified node: at the next run, unless this one failed."""
+    if state.last is None or not state.last.clean:
+        return _ZERO
+    return min(max(_ZERO, _until_next_run(uid, now, state.last, rules.interval)), rules.poll_interval)
+
+
+def _until_next_run(uid: str, now: datetime, last: CheckRun | None, interval: timedelta) -> timedelta:
+    """Return the time until the next run. Nodes have different offsets, even if their pods start together."""
+    if _since(last, now) >= interval * 1.5:
+        return _ZERO
     assert last
-    return turns.next_turn(seen.node.uid, interval, last.begun + interval / 2) - seen.now
+    return schedule.next_turn(uid, interval, last.started + interval / 2) - now
 
 
-def _patience(decision: Decision, rules: Rules) -> timedelta:
-    if decision.phase is Phase.WAITING:  # for Karpenter, which takes a moment
+def _recheck_after(decision: Decision, rules: Rules) -> timedelta:
+    if decision.phase is Phase.WAITING:  # for Karpenter, which takes seconds
         return _SOON
-    return min(decision.recheck or rules.look, rules.look)
+    return min(decision.recheck or rules.poll_interval, rules.poll_interval)
 
 
-def _since(last: Round | None, now: datetime) -> timedelta:
-    """For ever, if the clock was set back: to wait for its old time to come again could take years."""
-    return now - last.begun if last and last.begun <= now else _AGES
+def _since(last: CheckRun | None, now: datetime) -> timedelta:
+    """Return the time since the run; forever if the clock was set back since."""
+    return now - last.started if last and last.started <= now else _FOREVER
 
 
-def _seconds(done: Round) -> float:
-    return max(0.0, round((done.ended - done.begun).total_seconds(), 3))
+def _seconds(run: CheckRun) -> float:
+    return max(0.0, round((run.ended - run.started).total_seconds(), 3))

@@ -1,7 +1,7 @@
-"""The process of DaemonSet mode: from the command line to its end.
+"""Run the process of DaemonSet mode: settings, signals, probe server, shutdown.
 
-On SIGTERM the checks that run are given up, what was decided is told, and that is all. Whatever may hang then is ended
-before the kubelet would have to.
+On SIGTERM, running checks are canceled and decisions that were already made are announced. If anything hangs then, the
+process exits before the kubelet would have to kill it.
 """
 
 import math
@@ -10,28 +10,31 @@ import signal
 import socket
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
 from kube_node_ready import __version__, log
-from kube_node_ready.checks import access
+from kube_node_ready.agent import cluster_access, flags
+from kube_node_ready.agent.agent import Agent
+from kube_node_ready.agent.api import CALL_SECONDS, Api
+from kube_node_ready.agent.check_runs import CheckRunner
+from kube_node_ready.agent.cluster_access import ClusterAccess, InCluster
+from kube_node_ready.agent.metrics import Metrics
+from kube_node_ready.agent.model import CheckRun, RunChecks
+from kube_node_ready.agent.node_client import NodeClient
+from kube_node_ready.agent.place import NotProvedError, Place, boot_id
+from kube_node_ready.agent.settings import rules
+from kube_node_ready.agent.stop_clock import Clock
+from kube_node_ready.api.contract import SERVICE_ACCOUNT
+from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.checks.access import NoAccessError
-from kube_node_ready.checks.model import Here
-from kube_node_ready.checks.settings import SettingsError
-from kube_node_ready.daemonset import flags, reach
-from kube_node_ready.daemonset.agent import Agent
-from kube_node_ready.daemonset.api import CALL_SECONDS, Api
-from kube_node_ready.daemonset.clock import Clock
-from kube_node_ready.daemonset.metrics import Metrics
-from kube_node_ready.daemonset.model import Round, RunChecks
-from kube_node_ready.daemonset.node import OwnNode
-from kube_node_ready.daemonset.place import NotProvedError, Place
-from kube_node_ready.daemonset.reach import InPod, Reach
-from kube_node_ready.daemonset.rounds import Rounds
-from kube_node_ready.daemonset.settings import Settings, load, rules
-from kube_node_ready.leave import leave
-from kube_node_ready.serve import STALLED_SECONDS, Health, Server
+from kube_node_ready.checks.check import PodIdentity
+from kube_node_ready.probes import STALLED_SECONDS, Health, ProbeServer
+from kube_node_ready.process import exit_now
+from kube_node_ready.settings.agent import Settings, load
+from kubekit.diagnostics import DiagnosticsError
 
 EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_NOT_PROVED = 0, 1, 2, 3, 4
 EXIT_UNEXPECTED, EXIT_INTERRUPTED = 10, 130
@@ -43,109 +46,131 @@ Folder = str | os.PathLike[str]
 
 
 def main(words: Sequence[str]) -> NoReturn:
-    leave(run(words, os.environ))
+    exit_now(run(words, os.environ))
 
 
-def run(words: Sequence[str], environ: Mapping[str, str], *, folder: Folder = access.SERVICE_ACCOUNT) -> int:
-    """All of it but the exit. `folder` is where the ServiceAccount is mounted."""
+def run(words: Sequence[str], environ: Mapping[str, str], *, folder: Folder = SERVICE_ACCOUNT) -> int:
+    """Run the process, and return its exit code. `folder` is where the ServiceAccount is mounted."""
     try:
         settings = load(flags.parse(words), environ)
         log.configure(settings.checks.log_level, settings.checks.log_format)
-        for note in settings.notes:
-            log.log("Settings", level="warn", note=note)
-        found = reach.choose(settings, folder)
+        for warning in settings.warnings:
+            log.log("Settings", level="warn", note=warning)
+        access = cluster_access.choose(settings, folder)
         if settings.dry_run:
-            return dry_run(settings, found)
-        return work(settings, found, environ) if isinstance(found, InPod) else outside_a_pod(settings, found)
-    except SettingsError as why:
-        return _ended(EXIT_CONFIGURATION, _listed(why))
-    except NoAccessError as why:
-        return _ended(EXIT_NO_ACCESS, f"there is no way to Kubernetes: {why}")
-    except NotProvedError as why:
-        return _ended(EXIT_NOT_PROVED, f"nothing is changed: {why}")
+            return dry_run(settings, access)
+        return work(settings, access, environ) if isinstance(access, InCluster) else outside_a_pod(settings, access)
+    except DiagnosticsError as error:
+        return _ended(EXIT_CONFIGURATION, error.listed("settings"))
+    except NoAccessError as error:
+        return _ended(EXIT_NO_ACCESS, f"cannot connect to the Kubernetes API: {error}")
+    except NotProvedError as error:
+        return _ended(EXIT_NOT_PROVED, f"no changes made: {error}")
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except OSError as why:
-        return _ended(EXIT_UNEXPECTED, str(why.strerror or why))
-    except Exception as why:  # noqa: BLE001  a mistake of ours: the next process starts over from what the cluster shows
-        return _ended(EXIT_UNEXPECTED, f"unexpected {type(why).__name__}: {why}")
+    except OSError as error:
+        return _ended(EXIT_UNEXPECTED, str(error.strerror or error))
+    except Exception as error:  # noqa: BLE001  a bug: the next process starts from the state of the cluster
+        return _ended(EXIT_UNEXPECTED, f"unexpected {type(error).__name__}: {error}")
 
 
-def dry_run(settings: Settings, found: Reach) -> int:
-    """In a pod it stays until it is stopped: a kubelet would only start it again, and again."""
-    if not isinstance(found, InPod):
-        return _check_once(_rounds(settings, found, Clock()), settings, Metrics(settings.node_name))
+def dry_run(settings: Settings, access: ClusterAccess) -> int:
+    """Check once. In a pod, wait until the process is stopped, or the kubelet would restart it."""
+    if not isinstance(access, InCluster):
+        return _check_once(_check_runner(settings, access, Clock()), settings, Metrics(settings.node_name))
     clock, health, metrics = Clock(), Health(math.inf), Metrics(settings.node_name)
-    health.not_ready = lambda: None
-    rounds = _rounds(settings, found, clock)
-    with _stopped_by_signals(clock.stop, rounds.stop), _served(settings, health, metrics):
-        code = _check_once(rounds, settings, metrics)
+    health.readiness_problem = lambda: None
+    runner = _check_runner(settings, access, clock)
+    with _stopped_by_signals(clock.stop, runner.stop), _probe_server(settings, health, metrics):
+        code = _check_once(runner, settings, metrics)
         while not clock.stopping:
             clock.wait(_A_WHILE)
     return code
 
 
-def outside_a_pod(settings: Settings, found: Reach) -> int:
-    """A dry run that was not asked for. What is checked here is this machine, and not the node."""
-    note = (
-        "this runs outside a pod, so it proves nothing about the node: it is a dry run. Only a pod on the node opens \
-its gate"
+def outside_a_pod(settings: Settings, access: ClusterAccess) -> int:
+    """Outside a pod, only run a dry run: it checks this machine, not the node."""
+    reason = (
+        "outside a pod, nothing is proved about the node, so this is a dry run. Only a pod on the node opens its gate"
     )
-    log.log("Run outside a pod", level="warn", node=settings.node_name, note=note)
-    code = _check_once(_rounds(settings, found, Clock()), settings, Metrics(settings.node_name))
-    return code if code == EXIT_FAILED else _ended(EXIT_NOT_PROVED, f"nothing is changed: {note}")
+    log.log("Dry run started", level="warn", node=settings.node_name, reason=reason)
+    runner, metrics = _check_runner(settings, access, Clock()), Metrics(settings.node_name)
+    code = _check_once(runner, settings, metrics, on_pass=EXIT_NOT_PROVED)
+    return code if code == EXIT_FAILED else _ended(code, f"no changes made: {reason}")
 
 
-def _check_once(rounds: Rounds, settings: Settings, metrics: Metrics) -> int:
-    done = rounds.run(RunChecks(attempt=1))
-    if done:
-        metrics.checked(done)
-    log.log("Dry run: nothing is changed", node=settings.node_name, would=_consequence(done))
-    return EXIT_PASSED if done and not done.failed else EXIT_FAILED
+def _check_once(runner: CheckRunner, settings: Settings, metrics: Metrics, *, on_pass: int = EXIT_PASSED) -> int:
+    run = runner.run(RunChecks(attempt=1))
+    if run:
+        metrics.checked(run)
+    code = _dry_run_code(run)
+    code = on_pass if code == EXIT_PASSED else code
+    log.log("Dry run: no changes made", node=settings.node_name, would=_consequence(run))
+    log.log("Dry run completed", level="error" if code == EXIT_FAILED else "info", **_summary(run), exit_code=code)
+    return code
 
 
-def _consequence(done: Round | None) -> str:
-    if done and done.skipped and not done.failed and done.skipped < len(done.report.checks):
+def _dry_run_code(run: CheckRun | None) -> int:
+    """Return the exit code. Skipped checks neither pass nor fail. If all were skipped, nothing is proved."""
+    if run is None or run.failed:
+        return EXIT_FAILED
+    return EXIT_PASSED if set(run.verdicts) - {Verdict.SKIPPED} else EXIT_NOT_PROVED
+
+
+def _summary(run: CheckRun | None) -> dict[str, object]:
+    """Count targets that passed, failed and were skipped, and name the checks that failed."""
+    if run is None:
+        return {}
+    count: Counter[Verdict] = Counter(run.verdicts)
+    count[Verdict.FAILED] += count[Verdict.INCONCLUSIVE]
+    names = [check.name for check in run.report.by_check if not check.ok]
+    shown_verdicts = (Verdict.PASSED, Verdict.FAILED, Verdict.SKIPPED)
+    shown: dict[str, object] = {verdict.value: count[verdict] for verdict in shown_verdicts}
+    return shown | ({"failed_checks": names} if names else {})
+
+
+def _consequence(run: CheckRun | None) -> str:
+    if run and run.skipped and not run.failed:
         return "leave the gate closed: a skipped check proves nothing"
-    return "open the gate" if done and done.passed else "leave the gate closed, and try again"
+    return "open the gate" if run and run.passed else "leave the gate closed, and try again"
 
 
-def work(settings: Settings, found: InPod, environ: Mapping[str, str]) -> int:
-    """Until SIGTERM or SIGINT."""
-    agent = assemble(settings, found, environ.get("POD_NAME") or socket.gethostname(), Clock())
-    health = Health(_patience(settings))
-    health.not_ready = agent.not_ready
-    with _stopped_by_signals(agent.stop), _served(settings, health, agent.metrics):
-        log.log("Started", version=__version__, node=settings.node_name, mode=settings.mode)
-        agent.live(health.beat)
+def work(settings: Settings, access: InCluster, environ: Mapping[str, str]) -> int:
+    """Run the agent until SIGTERM or SIGINT."""
+    agent = assemble(settings, access, environ.get("POD_NAME") or socket.gethostname(), Clock())
+    health = Health(_stall_seconds(settings))
+    health.readiness_problem = agent.readiness_problem
+    with _stopped_by_signals(agent.stop), _probe_server(settings, health, agent.metrics):
+        log.log("Agent started", version=__version__, node=settings.node_name, mode=settings.mode)
+        agent.run(health.beat)
     return EXIT_PASSED
 
 
-def assemble(settings: Settings, found: InPod, instance: str, clock: Clock) -> Agent:
+def assemble(settings: Settings, access: InCluster, instance: str, clock: Clock) -> Agent:
     """`instance` is the pod that Events come from."""
-    decided, api = rules(settings), Api(found.access)
-    node = OwnNode(api, settings.node_name, decided, instance, clock.now)
-    place = Place(api, lambda: found.access().token, settings.node_name)
-    return Agent(decided, node, place, _rounds(settings, found, clock), clock, Metrics(settings.node_name))
+    decided, api = rules(settings), Api(access.access)
+    node = NodeClient(api, settings.node_name, decided, instance, clock.now)
+    place = Place(api, lambda: access.access().token, settings.node_name, boot_id)
+    return Agent(decided, node, place, _check_runner(settings, access, clock), clock, Metrics(settings.node_name))
 
 
-def _rounds(settings: Settings, found: Reach, clock: Clock) -> Rounds:
-    return Rounds(settings.checks, Here(settings.node_name, settings.namespace), found, clock.now)
+def _check_runner(settings: Settings, access: ClusterAccess, clock: Clock) -> CheckRunner:
+    return CheckRunner(settings.checks, PodIdentity(settings.node_name, settings.namespace), access, clock.now)
 
 
-def _patience(settings: Settings) -> float:
-    """After so many seconds without a turn of the loop, something hangs that never should."""
-    wait = rules(settings).look.total_seconds()
+def _stall_seconds(settings: Settings) -> float:
+    """Return after how many seconds without a step the process counts as stalled."""
+    wait = rules(settings).poll_interval.total_seconds()
     checks = min(_MOST_STAGES * settings.checks.check_timeout_seconds, settings.checks.timeout_seconds)
     return STALLED_SECONDS + wait + checks + _MOST_CALLS * CALL_SECONDS
 
 
 @contextmanager
-def _served(settings: Settings, health: Health, metrics: Metrics) -> Iterator[None]:
+def _probe_server(settings: Settings, health: Health, metrics: Metrics) -> Iterator[None]:
     registry = metrics.registry if settings.enable_metrics else None
-    server = Server(settings.metrics_port, health, registry, "--metrics-port (METRICS_PORT)")
+    server = ProbeServer(settings.metrics_port, health, registry, "--metrics-port (METRICS_PORT)")
     server.start()
-    log.log("Serving /healthz, /readyz and /metrics", ports=[server.port])
+    log.log("Probe server started", ports=[server.port])
     try:
         yield
     finally:
@@ -154,19 +179,19 @@ def _served(settings: Settings, health: Health, metrics: Metrics) -> Iterator[No
 
 @contextmanager
 def _stopped_by_signals(*stops: Callable[[], None]) -> Iterator[None]:
-    """Before anyone can see us: a signal that nobody heeds is lost on the first process of a container.
+    """Call `stops` on SIGTERM or SIGINT. Enter it early: a container's first process loses unhandled signals.
 
-    By a thread that the arrival of the signal itself wakes: Python's own handlers wait for as long as the main thread
-    is in a call of libc's, and a signal that comes right before such a call does not end it. Some time later the thread
-    ends us, whatever hangs; an alarm would do nothing to the first process of a container.
+    The signal wakes a thread directly: Python's own handlers wait while the main thread is in a call of libc, and a
+    signal right before such a call does not interrupt it. If anything hangs, the thread ends the process some time
+    later; SIGALRM would have no effect on the first process of a container.
     """
-    bell, ringer = socket.socketpair()
-    ringer.settimeout(0)
+    reader, waker = socket.socketpair()
+    waker.settimeout(0)
     is_over = threading.Event()
 
     def wait() -> None:
-        with bell:
-            if not bell.recv(1):
+        with reader:
+            if not reader.recv(1):
                 return
             for stop in stops:
                 stop()
@@ -174,7 +199,7 @@ def _stopped_by_signals(*stops: Callable[[], None]) -> Iterator[None]:
                 os._exit(EXIT_UNEXPECTED)
 
     threading.Thread(target=wait, daemon=True).start()
-    rung_before = signal.set_wakeup_fd(ringer.fileno())
+    previous_fd = signal.set_wakeup_fd(waker.fileno())
     before = {number: signal.signal(number, _ignored) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
@@ -182,18 +207,12 @@ def _stopped_by_signals(*stops: Callable[[], None]) -> Iterator[None]:
         is_over.set()
         for number, handler in before.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(rung_before)
-        ringer.close()
+        signal.set_wakeup_fd(previous_fd)
+        waker.close()
 
 
 def _ignored(*_: object) -> None:
-    """Not SIG_IGN, which would not ring."""
-
-
-def _listed(why: SettingsError) -> str:
-    if len(why.mistakes) == 1:
-        return why.mistakes[0]
-    return f"{len(why.mistakes)} mistakes in the settings:" + "".join(f"\n  - {mistake}" for mistake in why.mistakes)
+    """Do nothing. With SIG_IGN, the signal would not wake the thread."""
 
 
 def _ended(code: int, sentence: str) -> int:

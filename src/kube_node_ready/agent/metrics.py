@@ -1,12 +1,12 @@
-"""Every series of DaemonSet mode, there from the start."""
+"""Define the metrics of DaemonSet mode. Every series exists from the start."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics
 
 from kube_node_ready import __built__, __commit__, __version__
-from kube_node_ready.checks.model import CHECKS
-from kube_node_ready.daemonset.model import Round
+from kube_node_ready.agent.model import CheckRun
+from kube_node_ready.checks.check import CHECKS
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for every counter, of no use to anybody
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for every counter, which is not needed
 
 
 class Metrics:
@@ -21,21 +21,21 @@ class Metrics:
         self.failures = self._counter("failures", "Rounds in which this check failed", "check")
         for check in CHECKS:
             self.failures.labels(node, check)
-        self.restored = self._counter("gate_restored", "Times the gate was closed again").labels(node)
+        self.gates_closed = self._counter("gate_restored", "Times the gate was closed again").labels(node)
         self.contested = self._counter("gate_contested", "Contested releases: undone again and again").labels(node)
-        self.refused = self._counter("release_rejected", "Times the API server rejected the release").labels(node)
+        self.rejected = self._counter("release_rejected", "Times the API server rejected the release").labels(node)
         build = Gauge(
             "kube_node_ready_build_info", "Always 1", ["version", "commit_hash", "build_date"], registry=self.registry
         )
         build.labels(__version__, __commit__ or "from source", __built__).set(1)
 
-    def checked(self, done: Round) -> None:
-        self.completed.set(done.ended.timestamp())
-        if done.failed:
+    def checked(self, run: CheckRun) -> None:
+        self.completed.set(run.ended.timestamp())
+        if run.failed:
             self.in_a_row.inc()
         else:
             self.in_a_row.set(0)
-        for check in done.report.by_check:
+        for check in run.report.by_check:
             if not check.ok:
                 self.failures.labels(self._node, check.name).inc()
             if check.name == "dns":

@@ -1,190 +1,233 @@
-"""The words of DaemonSet mode, on top of those in `verify.model`."""
+"""Data types of DaemonSet mode, in addition to those in `verification.model`."""
 
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify.model import Announce, CloseGate, Node, Phase, Policy, Release, WriteRecord
-from kube_node_ready.verify.report import CheckResult, Report
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.api.report import Report
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.verification.model import CloseGate, EmitEvent, Node, OpenGate, Phase, Policy, WriteStatus
 
-_NONE = timedelta()
+_ZERO = timedelta()
 _FIRST_WAIT = timedelta(seconds=1)
-_LONGEST_WAIT = timedelta(minutes=5)
-_MOST_DOUBLINGS = 30
+_MAX_WAIT = timedelta(minutes=5)
+_MAX_DOUBLINGS = 30
 _EVENT_LIFETIME = timedelta(hours=1)
 
-NodeWrite = Release | CloseGate | WriteRecord
-"""What is written to the Node and its record, and can be refused."""
+NodeWrite = OpenGate | CloseGate | WriteStatus
+"""Writes to the Node and its record, which can be rejected."""
 
 
-class OwnPolicy(Policy, frozen=True):
-    """The controller leaves alone what never was gated. Whoever put a pod on this node wants this node verified."""
+class AgentPolicy(Policy, frozen=True):
+    """The controller ignores nodes that were never gated. A node with an agent's pod is always to be verified."""
 
     def guards(self, node: Node) -> bool:
-        return not node.labelled or self.gated(node)
+        return not node.labelled or self.is_gated(node)
 
 
 class Rules(Struct, frozen=True):
-    """What the settings say, as far as decisions go."""
+    """The part of the settings that decisions depend on."""
 
-    policy: OwnPolicy
+    policy: AgentPolicy
     gate: Taint
-    """What closes the gate again, in the continuous pattern."""
+    """The taint that closes the gate, in continuous mode."""
     initial_timeout: timedelta = timedelta(seconds=300)
-    """How long failures in a row are followed by quick retries."""
+    """How long failures in a row are retried quickly."""
     continuous: bool = False
     interval: timedelta = timedelta(seconds=60)
     threshold: int = 3
-    look: timedelta = timedelta(seconds=10)
-    """How often to look at the Node while there is nothing to do."""
+    poll_interval: timedelta = timedelta(seconds=10)
+    """How often the Node is read while nothing is to be done."""
 
 
-class Round(Struct, frozen=True):
-    """All checks, run once."""
+class CheckRun(Struct, frozen=True):
+    """One run of all checks, or of those that a partial run on a verified node includes."""
 
-    begun: datetime
+    started: datetime
     ended: datetime
     report: Report
     attempt: int = 0
-    """The attempt it decides; 0 if it only watches over a node."""
-    sighted: bool = True
-    """Whether the Node could be read right before. If not, the API server may be at fault, and not this node."""
+    """The attempt that this run decides; 0 if it checks a verified node again."""
+    api_reachable: bool = True
+    """Whether the Node could be read right before. If not, the API server might be at fault."""
 
     skipped: int = 0
     """How many targets could not be checked from where this process runs."""
     released: bool = False
-    """Whether the gate was opened for it. It counts once, even if another client deletes the record."""
-    not_applicable: tuple[str, ...] = ()
-    """The checks for which there was nothing to check, such as other nodes to reach."""
+    """Whether it opened the gate. It counts once, even if another client deletes the record."""
+    omitted: tuple[str, ...] = ()
+    """The checks that were left out, to send fewer requests to the API server."""
+    verdicts: tuple[Verdict, ...] = ()
+    """The verdict of every target. The report can have fewer."""
 
     @property
     def failed(self) -> bool:
         return not self.report.checks or bool(self.report.failed or self.report.error)
 
     @property
+    def clean(self) -> bool:
+        """Whether every check that was planned ran and passed."""
+        return not self.failed and not self.skipped and any(check.proves for check in self.report.checks)
+
+    @property
     def passed(self) -> bool:
-        """Whether this is a proof. A skipped check proves nothing, and so it opens no gate."""
-        return not self.failed and not self.skipped and bool(self.proved)
+        """Whether this is a proof. A skipped or omitted check proves nothing, so such a run opens no gate."""
+        return self.clean and not self.omitted
 
     @property
     def reason(self) -> str:
-        """Why this does not prove anything."""
+        """Why this run is not a proof."""
         if self.report.reason or not self.skipped:
             return self.report.reason
         return f"{self.skipped} checks could not be tried from here, and a skipped check proves nothing"
 
     @property
-    def proved(self) -> tuple[CheckResult, ...]:
-        """The checks that passed, one result each."""
-        return tuple(check for check in self.report.by_check if check.ok and check.name not in self.not_applicable)
+    def not_applicable(self) -> tuple[str, ...]:
+        """The checks for which there was nothing to check, such as other nodes to reach."""
+        return tuple(check.name for check in self.report.by_check if not check.applies)
 
 
-class Refusal(Struct, frozen=True):
-    """A write to the Node that the API server refuses. It is tried again after a wait, longer each time."""
+class Rejection(Struct, frozen=True):
+    """A write to the Node that the API server rejects. It is retried with a backoff."""
 
     effect: NodeWrite
     message: str
-    """The API server's."""
+    """The API server's message."""
     at: datetime
     times: int = 1
-    """In a row."""
+    """Rejections in a row."""
     reported: datetime | None = None
     """When the Event about it was written."""
 
     @property
     def is_of_release(self) -> bool:
-        return isinstance(self.effect, Release)
+        return isinstance(self.effect, OpenGate)
 
     def wait(self, now: datetime) -> timedelta:
-        """How long until the next try. Not at all, if the clock was set back."""
-        spacing: timedelta = min(_FIRST_WAIT * 2 ** min(self.times - 1, _MOST_DOUBLINGS), _LONGEST_WAIT)
-        return max(_NONE, spacing - (now - self.at)) if self.at <= now else _NONE
+        """Return the time until the next retry; zero if the clock was set back."""
+        spacing: timedelta = min(_FIRST_WAIT * 2 ** min(self.times - 1, _MAX_DOUBLINGS), _MAX_WAIT)
+        return max(_ZERO, spacing - (now - self.at)) if self.at <= now else _ZERO
 
     def is_due_to_report(self, now: datetime) -> bool:
-        """Once, and again when the Event might have expired."""
-        return self.reported is None or not _NONE <= now - self.reported < _EVENT_LIFETIME
+        """Whether to emit an Event: once, and again when it might have expired."""
+        return self.reported is None or not _ZERO <= now - self.reported < _EVENT_LIFETIME
 
 
-class Memory(Struct, frozen=True):
-    """What only this process knows. All of it may be lost: then the node is checked again."""
+class AgentState(Struct, frozen=True):
+    """The state of this process. If it is lost, the node is checked again."""
 
-    last: Round | None = None
-    attempt: Round | None = None
-    """The last round that decides an attempt, until all that follows from it is written."""
+    last: CheckRun | None = None
+    attempt: CheckRun | None = None
+    """The last run that decides an attempt, until everything that follows from it is written."""
     streak: int = 0
-    """Rounds in a row that failed while they watched over a verified node that could be read. Attempts do not count:
-    they follow one another within seconds, and what is over by then closes no gate.
+    """Failed runs in a row on a verified node that could be read. Attempts do not count: they follow one another within
+    seconds, and a short problem must not close a gate.
     """
-    blind: int = 0
-    """Rounds in a row before which it could not."""
-    refusal: Refusal | None = None
+    unreachable_runs: int = 0
+    """Runs in a row before which the Node could not be read."""
+    rejection: Rejection | None = None
+    full: CheckRun | None = None
+    """The last run of all checks, if it passed and is not in doubt. Without it, the next run includes all checks.
+    """
+    partial: int = 0
+    """Partial runs since then."""
+    run_all_now: bool = False
+    """Whether all checks are to run now, instead of at the node's next turn."""
+    taints: tuple[Taint, ...] | None = None
+    """The Node's taints without the gate, when it was last read."""
 
-    def after(self, done: Round) -> "Memory":
-        attempt = done if done.attempt else self.attempt
-        streak = 0 if done.passed else self.streak + (done.sighted and not done.attempt)
-        blind = 0 if done.sighted else self.blind + 1
-        return replace(self, last=done, attempt=attempt, streak=streak, blind=blind)
+    def after_run(self, run: CheckRun) -> "AgentState":
+        """Record a run. A partial run changes no streak; if it fails, all checks run immediately, and they count."""
+        if run.omitted and run.clean:
+            return replace(self, last=run, partial=self.partial + 1)
+        if run.omitted:
+            return replace(self, last=run, full=None, run_all_now=True)
+        attempt = run if run.attempt else self.attempt
+        counts = run.api_reachable and not run.attempt and run.report.blames_node
+        streak = 0 if run.passed else self.streak + counts
+        unreachable_runs = 0 if run.api_reachable else self.unreachable_runs + 1
+        full = run if run.passed and run.api_reachable else None
+        return replace(
+            self,
+            last=run,
+            attempt=attempt,
+            streak=streak,
+            unreachable_runs=unreachable_runs,
+            full=full,
+            partial=0,
+            run_all_now=False,
+        )
 
-    def without_streak(self) -> "Memory":
+    def after_read(self, taints: tuple[Taint, ...]) -> "AgentState":
+        """Changed taints are a hint that something happened to the node, so all checks run."""
+        if self.taints is None or taints == self.taints:
+            return replace(self, taints=taints)
+        return replace(self, taints=taints, full=None, run_all_now=True)
+
+    def without_streak(self) -> "AgentState":
         return replace(self, streak=0)
 
-    def without_attempt(self) -> "Memory":
+    def without_attempt(self) -> "AgentState":
         return replace(self, attempt=None)
 
-    def after_write(self, effect: NodeWrite) -> "Memory":
-        """The server accepted it. A condition alone does not show that it accepts records."""
-        if isinstance(effect, WriteRecord) and not effect.version:
+    def after_write(self, effect: NodeWrite) -> "AgentState":
+        """The server accepted a write. A condition alone does not show that it accepts records."""
+        if isinstance(effect, WriteStatus) and not effect.version:
             return self
         attempt = self.attempt
-        if attempt and isinstance(effect, Release) and effect.record.attempt == attempt.attempt:
+        if attempt and isinstance(effect, OpenGate) and effect.record.attempt == attempt.attempt:
             attempt = replace(attempt, released=True)
-        return replace(self, attempt=attempt, refusal=None)
+        return replace(self, attempt=attempt, rejection=None)
 
-    def after_refusal(self, effect: NodeWrite, message: str, now: datetime) -> "Memory":
-        """Reported once, until the server says something else."""
-        refusal, before = Refusal(effect, message, now), self.refusal
-        if before and before.is_of_release == refusal.is_of_release:
+    def after_rejection(self, effect: NodeWrite, message: str, now: datetime) -> "AgentState":
+        """Record a rejection. It is reported once per message."""
+        rejection, before = Rejection(effect, message, now), self.rejection
+        if before and before.is_of_release == rejection.is_of_release:
             reported = before.reported if before.message == message else None
-            refusal = replace(refusal, times=before.times + 1, reported=reported)
-        return replace(self, refusal=refusal)
+            rejection = replace(rejection, times=before.times + 1, reported=reported)
+        return replace(self, rejection=rejection)
 
-    def after_report(self, now: datetime) -> "Memory":
-        """The Event about the refusal was written."""
-        return replace(self, refusal=replace(self.refusal, reported=now)) if self.refusal else self
+    def after_report(self, now: datetime) -> "AgentState":
+        """The Event about the rejection was written."""
+        return replace(self, rejection=replace(self.rejection, reported=now)) if self.rejection else self
 
-    def without_refused_release(self) -> "Memory":
-        """The gate is open, by whatever means."""
-        return replace(self, refusal=None) if self.refusal and self.refusal.is_of_release else self
+    def without_rejected_release(self) -> "AgentState":
+        """The gate is open, regardless of who opened it."""
+        return replace(self, rejection=None) if self.rejection and self.rejection.is_of_release else self
 
 
-class Seen(Struct, frozen=True):
-    """Our own Node, as the API server shows it at one moment."""
+class Observation(Struct, frozen=True):
+    """The agent's own Node at one point in time."""
 
     now: datetime
     node: Node
     version: str = ""
     condition: str | None = ""
-    """The status of the condition NodeVerified: empty if there is none, None if we may not write it anyway."""
+    """The status of the condition NodeVerified: empty if there is none, None if it cannot be written."""
+    size: int = 0
+    """The size of the response in bytes."""
 
 
 class RunChecks(Struct, frozen=True):
     attempt: int = 0
-    sighted: bool = True
+    api_reachable: bool = True
+    omit: tuple[str, ...] = ()
+    """The checks to leave out; none in an attempt."""
 
 
-class Forget(Struct, frozen=True):
-    """All that follows from the last attempt is written."""
+class ForgetAttempt(Struct, frozen=True):
+    """Everything that follows from the last attempt is written."""
 
 
-Effect = RunChecks | Release | WriteRecord | CloseGate | Announce | Forget
+Effect = RunChecks | OpenGate | WriteStatus | CloseGate | EmitEvent | ForgetAttempt
 
 
-class Step(Struct, frozen=True):
+class AgentDecision(Struct, frozen=True):
     phase: Phase
     reason: str
     effects: tuple[Effect, ...]
     recheck: timedelta
     policy: Policy
-    """By which this was decided: in words such as `attempt 3 of 6`, it is told by the same."""
+    """The policy of this decision, for messages such as `attempt 3 of 6`."""

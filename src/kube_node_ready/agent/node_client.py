@@ -1,4 +1,4 @@
-"""Our own Node: read, and written. What is there already is success."""
+"""Read and write the agent's own Node. Every write is idempotent."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -6,22 +6,26 @@ from typing import assert_never
 
 import msgspec
 
-from kube_node_ready import objects
-from kube_node_ready.api_paths import object_path
-from kube_node_ready.daemonset.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Api
-from kube_node_ready.daemonset.model import Rules, Seen
-from kube_node_ready.kube.errors import AlreadyExists, KubeError, NotFound, Refused, Unreachable
+from kube_node_ready.agent.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Api
+from kube_node_ready.agent.model import Observation, Rules
+from kube_node_ready.api import objects
+from kube_node_ready.api.contract import CONDITION
+from kube_node_ready.api.nesting import tolerant
+from kube_node_ready.api.paths import object_path
+from kube_node_ready.api.record import Outcome
+from kube_node_ready.checks.transport import Response  # noqa: TC001  as everywhere else
+from kube_node_ready.kube.errors import AlreadyExists, KubeError, NotFound, Rejected, Unreachable
 from kube_node_ready.log import log
-from kube_node_ready.verify import events, nodes, patches
-from kube_node_ready.verify.model import Announce, CloseGate, Outcome, Policy, Release, WriteRecord
+from kube_node_ready.verification import events, messages, node_reader, patches
+from kube_node_ready.verification.model import CloseGate, EmitEvent, OpenGate, Policy, WriteStatus
 
 COMPONENT = "kube-node-ready"
 _FORBIDDEN = 403
 _encode = msgspec.json.encode
 
-_UNTIL_ASKED_AGAIN = timedelta(minutes=10)
-"""Whoever may not write conditions may be allowed to later; a pod can live for months."""
-Write = Release | WriteRecord | CloseGate | Announce
+_RETRY_CONDITIONS_AFTER = timedelta(minutes=10)
+"""How long no condition is written after one was rejected. The right can be granted later."""
+Write = OpenGate | WriteStatus | CloseGate | EmitEvent
 
 
 class _Status(objects.Wire, frozen=True):
@@ -29,12 +33,16 @@ class _Status(objects.Wire, frozen=True):
 
 
 class _Conditions(objects.Wire, frozen=True):
-    """The controller's copy of a Node does without these: it has thousands."""
+    """Conditions of a Node, which the controller's informer does not keep."""
 
     status: _Status = _Status()
 
 
-class OwnNode:
+_decode_node = tolerant(msgspec.json.Decoder(objects.Node).decode)
+_decode_conditions = tolerant(msgspec.json.Decoder(_Conditions).decode)
+
+
+class NodeClient:
     """`instance` is the pod that Events come from."""
 
     def __init__(self, api: Api, name: str, rules: Rules, instance: str, now: Callable[[], datetime]) -> None:
@@ -45,72 +53,77 @@ class OwnNode:
         self._rules = rules
         self._instance = instance
         self._now = now
-        self._refused_at: datetime | None = None
+        self._rejected_at: datetime | None = None
+        self.response: Response | None = None
+        """The response to the last read; None if it failed. In a partial run, the API and clock checks use it."""
 
-    def look(self) -> Seen:
-        answer = self._api.get(self._path)
+    def read(self) -> Observation:
+        self.response = None
+        response = self._api.read(self._path)
         try:
-            wire = msgspec.json.decode(answer, type=objects.Node)
-            conditions = msgspec.json.decode(answer, type=_Conditions).status.conditions
-        except msgspec.MsgspecError as why:
-            raise Unreachable(0, "Garbled", f"this is no Node: {why}", f"GET {self._path}") from why
-        shown = next((known.status for known in conditions if known.type == patches.CONDITION), "")
-        return Seen(
+            wire = _decode_node(response.body)
+            conditions = _decode_conditions(response.body).status.conditions
+        except msgspec.MsgspecError as error:
+            raise Unreachable(0, "Garbled", f"the answer is not a Node: {error}", f"GET {self._path}") from error
+        self.response = response
+        shown = next((known.status for known in conditions if known.type == CONDITION), "")
+        return Observation(
             now=self._now(),
-            node=nodes.read_node(wire, self._rules.policy),
+            node=node_reader.read_node(wire, self._rules.policy),
             version=wire.metadata.resource_version,
-            condition=shown if self._may_write_conditions() else None,
+            condition=shown if self._can_write_conditions() else None,
+            size=len(response.body),
         )
 
     def write(self, effect: Write, policy: Policy) -> None:
         match effect:
-            case Release(node, record):
-                self._api.patch(self._path, _encode(patches.release(node, record, policy)), JSON_PATCH)
+            case OpenGate(node, record, version):
+                self._api.patch(self._path, _encode(patches.open_gate(node, record, policy, version)), JSON_PATCH)
             case CloseGate(node, record, version):
-                patch = patches.engage(node, record, policy, self._rules.gate, version)
+                patch = patches.close_gate(node, record, policy, self._rules.gate, version)
                 self._api.patch(self._path, _encode(patch), JSON_PATCH)
-            case WriteRecord():
+            case WriteStatus():
                 self._write_record(effect, policy)
-            case Announce():
-                self._announce(effect)
+            case EmitEvent():
+                self._emit_event(effect)
             case _:
                 assert_never(effect)
 
-    def _write_record(self, effect: WriteRecord, policy: Policy) -> None:
-        if self._may_write_conditions():
+    def _write_record(self, effect: WriteStatus, policy: Policy) -> None:
+        if self._can_write_conditions():
             try:
                 self._write_status(effect, policy)
-            except Refused as error:
-                if effect.version and error.status != _FORBIDDEN:  # it can be the record that the server refuses
+            except Rejected as error:
+                if effect.version and error.status != _FORBIDDEN:  # the server might reject the record
                     raise
-                self._do_without_conditions(effect.node.name, error)
+                self._pause_conditions(effect.node.name, error)
             except KubeError as error:
-                if effect.record.cause not in patches.REFUSED:
+                if effect.record.cause not in messages.REJECTION_REASONS:
                     raise
-                # Events and the log show the refusal, too, and the next look tries again.
+                # Events and the log show the rejection, too, and the next step retries.
                 log("Failed to write condition", level="debug", node=self.name, error=str(error))
             else:
                 return
-        # Retries are counted by the record, so it must be written in any case. A proof is on record since the release.
+        # The record counts the retries, so it is always written. A proof was written when the gate was opened.
         if effect.version and effect.record.outcome is not Outcome.PASSED:
-            body = _encode(patches.adoption(effect.node, effect.record, effect.version))
+            body = _encode(patches.adopt_node(effect.node, effect.record, effect.version))
             self._api.patch(self._path, body, MERGE_PATCH)
 
-    def _do_without_conditions(self, node: str, why: Refused) -> None:
-        self._refused_at = self._now()
-        log("There will be no condition on the Node", level="warn", node=node, trouble=str(why))
+    def _pause_conditions(self, node: str, error: Rejected) -> None:
+        self._rejected_at = self._now()
+        log("Failed to write condition", level="warn", node=node, error=str(error))
 
-    def _may_write_conditions(self) -> bool:
-        return self._refused_at is None or self._now() - self._refused_at > _UNTIL_ASKED_AGAIN
+    def _can_write_conditions(self) -> bool:
+        return self._rejected_at is None or self._now() - self._rejected_at > _RETRY_CONDITIONS_AFTER
 
-    def _write_status(self, effect: WriteRecord, policy: Policy) -> None:
-        body = _encode(patches.status(effect.node, effect.record, policy, effect.version))
+    def _write_status(self, effect: WriteStatus, policy: Policy) -> None:
+        body = _encode(patches.write_status(effect.node, effect.record, policy, effect.version))
         self._api.patch(self._status_path, body, STRATEGIC_PATCH)
 
-    def _announce(self, news: Announce) -> None:
+    def _emit_event(self, effect: EmitEvent) -> None:
         try:
-            self._api.create(events.PATH, _encode(events.event(news, self._now(), COMPONENT, self._instance)))
+            self._api.create(events.PATH, _encode(events.event_object(effect, self._now(), COMPONENT, self._instance)))
         except AlreadyExists:
             pass
-        except (Refused, NotFound) as why:  # no right to, or a quota: no node must wait for that
-            log("An Event could not be written", level="warn", reason=news.reason, trouble=why.message)
+        except (Rejected, NotFound) as error:  # forbidden, or a quota: no node must wait for that
+            log("Failed to write Event", level="warn", reason=effect.reason, error=error.message, status=error.status)

@@ -1,25 +1,31 @@
-"""Whether this process runs in a pod on the node that it verifies.
+"""Confirm that this process runs in a pod on the node that it verifies.
 
 Checks prove something about the machine that they run on. So before anything is written to a Node, the pod's own token
-is read. Since Kubernetes 1.30 it names the pod's node; before that only the pod, whose spec names the node. Both are
-covered by the token's signature, and the API server has accepted this very token right before: nothing is read from it
-until then. docs/decisions/0010-proofs-come-from-the-node.md has the alternatives.
+is read. Since Kubernetes 1.30 it names the pod's node; before that only the pod, whose spec names the node. The API
+server has accepted the token in this file right before, and both are covered by its signature. A client that can
+replace the file in between could use that other token anyway. docs/decisions/0010-proofs-come-from-the-node.md has the
+alternatives.
 """
 
 import base64
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from kube_node_ready import objects
-from kube_node_ready.api_paths import InvalidNameError, object_path
-from kube_node_ready.daemonset.api import Api
-from kube_node_ready.kube.errors import NotFound, Refused
-from kube_node_ready.verify.report import printable
+from kube_node_ready.agent.api import Api
+from kube_node_ready.api import objects
+from kube_node_ready.api.nesting import tolerant
+from kube_node_ready.api.paths import InvalidNameError, object_path
+from kube_node_ready.api.report import printable
+from kube_node_ready.kube.errors import NotFound, Rejected
+from kube_node_ready.verification.model import Node
 
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PARTS = 3
 _SHOWN = 300
+_decode_pod = tolerant(msgspec.json.Decoder(objects.Pod).decode)
 
 
 class NotProvedError(Exception):
@@ -42,47 +48,65 @@ class _Claims(Struct, frozen=True, rename={"bound": "kubernetes.io"}):
 
 
 class Place:
-    """`token` reads the pod's token, which the kubelet renews."""
+    """`token` reads the pod's token, which the kubelet renews; `boot` the boot ID of the machine."""
 
-    def __init__(self, api: Api, token: Callable[[], str], node: str) -> None:
+    def __init__(self, api: Api, token: Callable[[], str], node: str, boot: Callable[[], str]) -> None:
         self._api = api
         self._token = token
         self._node = node
-        self._is_confirmed = False
+        self._boot = boot
+        self._confirmed = ""
 
-    def confirm(self) -> None:
-        """Raise a NotProvedError unless this is a pod on the node. Once is enough: a pod stays where it is."""
-        if self._is_confirmed:
+    def confirm(self, node: Node) -> None:
+        """Raise a NotProvedError unless this is a pod on this Node. Once is enough: a pod does not move.
+
+        A new Node of the same name can be another machine, so it has to be confirmed again: by a token that names it,
+        or by the boot ID of the machine, if the Node was deleted and made anew while its kubelet kept running.
+        """
+        if self._confirmed == node.uid:
             return
-        found = _bound(self._token())
-        if not found.pod.name:  # accounts that can request tokens can also bind one to a Node
+        bound = _bound(self._token())
+        if not bound.pod.name:  # accounts that can request tokens can also bind one to a Node
             raise NotProvedError(
                 "the ServiceAccount's token is not bound to a pod, so it does not show which node this is"
             )
-        home = found.node.name or self._node_of_pod(found)
+        home = bound.node.name or self._node_of_pod(bound)
         if home != self._node:
             raise NotProvedError(
                 f'--node-name (NODE_NAME): "{self._node}" is invalid; this pod runs on node "{printable(home)}", and '
                 "verifies that node only. Set NODE_NAME from spec.nodeName"
             )
-        self._is_confirmed = True
-
-    def _node_of_pod(self, found: _Bound) -> str:
-        """The node in the spec of the pod that the token is bound to."""
-        named = f"{found.namespace}/{found.pod.name}"
-        try:
-            path = object_path("v1", "pods", found.pod.name, namespace=found.namespace)
-            pod = msgspec.json.decode(self._api.get(path), type=objects.Pod)
-        except (Refused, NotFound) as error:
-            said = printable(error.message, _SHOWN)
+        if bound.node.uid not in ("", node.uid) and not (node.boot and node.boot == self._boot()):
             raise NotProvedError(
-                f"the token names no node, and cannot read pod {named} to find its node: {said}"
+                f'the token is that of a pod on an earlier Node "{self._node}"; if this is still the same machine, '
+                "delete the pod to verify it now, or wait until the kubelet renews the token"
+            )
+        self._confirmed = node.uid
+
+    def _node_of_pod(self, bound: _Bound) -> str:
+        """The node in the spec of the pod that the token is bound to."""
+        named = f"{bound.namespace}/{bound.pod.name}"
+        try:
+            path = object_path("v1", "pods", bound.pod.name, namespace=bound.namespace)
+            pod = _decode_pod(self._api.get(path))
+        except (Rejected, NotFound) as error:
+            message = printable(error.message, _SHOWN)
+            raise NotProvedError(
+                f"the token does not name a node, and pod {named} cannot be read: {message}"
             ) from error
         except (InvalidNameError, msgspec.MsgspecError) as error:
             raise NotProvedError(f"cannot read pod {printable(named)}: {printable(str(error))}") from error
-        if pod.metadata.uid != found.pod.uid:
+        if pod.metadata.uid != bound.pod.uid:
             raise NotProvedError(f"pod {named} is not the one that the token is bound to")
         return str(pod.spec.get("nodeName", ""))
+
+
+def boot_id() -> str:
+    """Return the boot ID of this machine, as its kubelet reports it. In a sandbox with a kernel of its own, another."""
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def _bound(token: str) -> _Bound:

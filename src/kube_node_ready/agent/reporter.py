@@ -1,34 +1,35 @@
-"""The log: one line a transition, in the words of the documentation."""
+"""Log one line per transition of the agent's node."""
 
-from kube_node_ready.daemonset.model import Effect, Memory, Round, Rules, Step
+from kube_node_ready.agent.model import AgentDecision, AgentState, CheckRun, Effect, Rules
+from kube_node_ready.api.contract import EventReason
 from kube_node_ready.log import log
-from kube_node_ready.verify.model import Announce, CloseGate, Phase, Release
+from kube_node_ready.verification.model import CloseGate, EmitEvent, OpenGate, Phase
 
 
-def decided(node: str, before: Phase | None, step: Step) -> None:
-    if step.phase is before:
+def phase_changed(node: str, before: Phase | None, decision: AgentDecision) -> None:
+    if decision.phase is before:
         return
-    if step.phase is Phase.FAILED:
-        log("Verification failed", level="warn", node=node, reason=step.reason)
-    elif step.phase is Phase.EXHAUSTED:
-        log("Node exhausted", level="warn", node=node, reason=step.reason)
-    elif step.phase is Phase.WAITING:
-        log("Node waits", node=node, reason=step.reason)
+    if decision.phase is Phase.FAILED:
+        log("Verification failed", level="warn", node=node, reason=decision.reason)
+    elif decision.phase is Phase.EXHAUSTED:
+        log("Node exhausted", level="warn", node=node, reason=decision.reason)
+    elif decision.phase is Phase.WAITING:
+        log("Node waiting", node=node, reason=decision.reason)
     else:
-        log(f"Node {step.phase}", level="debug", node=node, reason=step.reason)
+        log(f"Node {decision.phase}", level="debug", node=node, reason=decision.reason)
 
 
-def done(effect: Effect, step: Step) -> None:
-    if isinstance(effect, Release):
-        label = f"{step.policy.label}={step.policy.label_value}"
-        log("Node verified", node=effect.node.name, label=label, reason=step.reason)
+def effect_applied(effect: Effect, decision: AgentDecision) -> None:
+    if isinstance(effect, OpenGate):
+        label = f"{decision.policy.label}={decision.policy.label_value}"
+        log("Node verified", node=effect.node.name, label=label, reason=decision.reason)
     elif isinstance(effect, CloseGate):
-        log("Gate closed again", level="warn", node=effect.node.name, reason=step.reason)
-    elif isinstance(effect, Announce) and effect.reason == "GateContested":
+        log("Gate closed", level="warn", node=effect.node.name, reason=decision.reason)
+    elif isinstance(effect, EmitEvent) and effect.reason is EventReason.GATE_CONTESTED:
         log("Gate contested", level="warn", node=effect.node.name, reason=effect.message)
 
 
-def checked(node: str, ended: Round, memory: Memory, rules: Rules) -> None:
-    """How far a verified node is from having its gate closed again."""
-    if ended.sighted and not ended.attempt and not ended.passed:
-        log("A verified node fails", level="warn", node=node, in_a_row=memory.streak, threshold=rules.threshold)
+def run_completed(node: str, run: CheckRun, state: AgentState, rules: Rules) -> None:
+    """Log a failed run on a verified node, and how many failures close the gate."""
+    if run.api_reachable and not run.attempt and not run.clean:
+        log("Re-verification failed", level="warn", node=node, failures=state.streak, threshold=rules.threshold)

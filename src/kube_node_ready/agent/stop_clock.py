@@ -1,4 +1,4 @@
-"""Time, and the end of it."""
+"""Clock of the agent, whose waits end when the process is stopped."""
 
 import queue
 import time
@@ -9,22 +9,22 @@ from datetime import UTC, datetime
 class Clock:
     def __init__(self) -> None:
         self.stopping = False
-        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds that go on evenly, whatever happens to the date."""
+        """Return seconds that do not depend on the date."""
         return time.monotonic()
 
     def wait(self, seconds: float) -> None:
-        """For so long, or until it is time to stop."""
+        """Wait this long, or until `stop` is called."""
         if seconds > 0 and not self.stopping:
             with suppress(queue.Empty):
-                self._bell.get(timeout=seconds)
+                self._wakeups.get(timeout=seconds)
 
     def stop(self) -> None:
-        """May be called from any thread."""
+        """End all waits. Any thread can call this."""
         self.stopping = True
-        self._bell.put(None)
+        self._wakeups.put(None)

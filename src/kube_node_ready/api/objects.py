@@ -1,4 +1,4 @@
-"""The parts of Kubernetes objects that we read, and nothing more: what is not named here is not even decoded."""
+"""The fields of Kubernetes objects that are read. Other fields are not decoded."""
 
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,7 @@ class Metadata(Wire, frozen=True):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
+    generation: int = 0
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     labels: dict[str, str] | UnsetType = UNSET
@@ -94,7 +95,7 @@ class PodStatus(Wire, frozen=True):
 class Pod(Wire, frozen=True):
     metadata: Metadata
     spec: dict[str, Any] = {}
-    """Whole: all of it decides what the pod runs."""
+    """The whole spec: all of it decides what the pod runs."""
     status: PodStatus = PodStatus()
 
 
@@ -122,6 +123,14 @@ class GroupVersion(Wire, frozen=True):
 
 
 class ApiGroup(Wire, frozen=True):
-    """What the server answers about one API group: the versions it serves, the preferred one first."""
+    """The versions of an API group that the server serves, the preferred one first."""
 
+    name: str = ""
     versions: tuple[GroupVersion, ...] = ()
+
+
+class ApiGroups(Wire, frozen=True):
+    """All API groups that the server serves."""
+
+    kind: str
+    groups: tuple[ApiGroup, ...]

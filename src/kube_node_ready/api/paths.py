@@ -11,28 +11,32 @@ _SHOWN = 60
 
 
 class InvalidNameError(ValueError):
-    """A name that cannot be that of a Kubernetes object, and so must not get into a request."""
+    """A name that no Kubernetes object can have, so it must not become part of a request."""
 
 
 def is_dns_subdomain(name: str) -> bool:
-    """Whether this is a name as Kubernetes requires it of nodes, pods, namespaces, leases and NodeClaims."""
+    """Whether this is a valid name of a node, pod, namespace, lease or NodeClaim."""
     return len(name) <= _LONGEST_NAME and all(_is_label(label) for label in name.split("."))
 
 
 def collection_path(api: str, resource: str, *, namespace: str | None = None) -> str:
-    """Where the objects of one kind are listed and created: `collection_path("v1", "nodes")`."""
+    """Return the path of a resource, where objects are listed and created: `collection_path("v1", "nodes")`."""
     within = f"namespaces/{_checked(namespace, 'namespace')}/" if namespace is not None else ""
     return f"{_root(api)}/{within}{_checked(resource, 'resource', 'a word such as nodes')}"
 
 
 def object_path(api: str, resource: str, name: str, *, namespace: str | None = None, subresource: str = "") -> str:
-    """One object, or a part of it. An empty name is rejected: the path would mean the whole collection."""
+    """Return the path of an object or subresource. An empty name is rejected: it would mean the whole collection."""
     path = f"{collection_path(api, resource, namespace=namespace)}/{_checked(name, f'name in {resource}')}"
     return f"{path}/{_checked(subresource, 'subresource', 'a word such as status')}" if subresource else path
 
 
+GROUPS_PATH = "/apis"
+"""Where all API groups are listed."""
+
+
 def group_path(group: str) -> str:
-    """Where the server lists the versions of an API group."""
+    """Return the path of an API group, where its versions are listed."""
     return f"/apis/{_checked(group, 'API group')}"
 
 

@@ -1,1 +1,1 @@
-"""What a node must prove before it gets work, one function a fact. Standard library only, and cheap to import."""
+"""The checks that a node has to pass, one function per fact. Standard library only, and cheap to import."""

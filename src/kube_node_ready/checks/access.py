@@ -1,83 +1,94 @@
-"""How to talk to the API server, and talking to it."""
+"""Access to the API server: address, credentials, requests and their errors."""
 
 from __future__ import annotations
 
 import json
+import os
 import ssl
 import threading
 
-from kube_node_ready.checks import files, wire
-from kube_node_ready.checks.model import GRACE_SECONDS, CheckFailedError, Deadline, NotJudgedError
-from kube_node_ready.checks.record import Record
-from kube_node_ready.checks.wire import Answer, Conversation
+from kube_node_ready.api.contract import SERVICE_ACCOUNT
+from kube_node_ready.api.nesting import tolerant
+from kube_node_ready.checks import files, transport
+from kube_node_ready.checks.check import GRACE_SECONDS, CheckFailedError, Deadline, InconclusiveError
+from kube_node_ready.checks.fast_tuple import FastTuple
+from kube_node_ready.checks.transport import HttpConnection, Response
 from kube_node_ready.http_syntax import is_field_value, is_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     import socket
     from collections.abc import Callable, Mapping
     from typing import TypeVar
 
+    from kube_node_ready.checks.kubeconfig import Route
+
     T = TypeVar("T")
 
-SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 OK, PARTIAL, UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 200, 206, 401, 403, 404
+TOO_MANY_REQUESTS, SERVER_ERROR = 429, 500
 _LONGEST_REASON = 300
+_decode = tolerant(json.loads)
 
 
 class NoAccessError(Exception):
-    """There is no way to talk to Kubernetes from here, and why."""
+    """The API server cannot be accessed from here; the message has the reason."""
 
 
-class Access(Record):
+class Access(FastTuple):
     host: str
     port: int
     context: ssl.SSLContext
     token: str = ""
     path: str = ""
     name_in_certificate: str = ""
+    route: Route | None = None
+    """Of a kubeconfig: through its proxy, and with credentials that are renewed."""
 
     @property
     def target(self) -> str:
-        return wire.joined(self.host, self.port)
+        return transport.host_port(self.host, self.port)
 
     def connect(self, deadline: Deadline) -> socket.socket:
-        plain = wire.connect(self.host, self.port, deadline)
+        if self.route:
+            return self.route.connect(deadline)
+        plain = transport.connect(self.host, self.port, deadline)
         try:
-            return wire.encrypt(plain, self.context, self.name_in_certificate or self.host, deadline)
+            return transport.start_tls(plain, self.context, self.name_in_certificate or self.host, deadline)
         except BaseException:
             plain.close()
             raise
 
-    def converse(self, deadline: Deadline, agent: str = "kube-node-ready-worker") -> Conversation:
+    def open(self, deadline: Deadline, agent: str = "kube-node-ready-worker") -> HttpConnection:
+        if self.route:
+            return self.route.open(deadline, agent)
         headers = {"Accept": "application/json", "User-Agent": agent}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
-        return Conversation(self.connect(deadline), self.target, headers)
+        return HttpConnection(self.connect(deadline), self.target, headers)
 
 
-def shared(look: Callable[[Deadline], T]) -> Callable[[Deadline], T]:
-    """A look-up that several checks need: the first of them does it, the others wait, and all get what came of it."""
+def once(look: Callable[[Deadline], T]) -> Callable[[Deadline], T]:
+    """Share a lookup between checks: the first caller runs it, and all get its result or error."""
     lock = threading.Lock()
-    found: list[T] = []
+    result: list[T] = []
     failure: list[CheckFailedError] = []
 
     def get(deadline: Deadline) -> T:
-        # Whoever asks has a deadline of its own, as near as ours: its word should come before our impatience.
+        # The first caller has about the same deadline, and its own error is more precise, so wait a little longer.
         if not lock.acquire(timeout=deadline.left() + GRACE_SECONDS / 2):
-            raise NotJudgedError(f"another check has waited for the same answer for {deadline}")
+            raise InconclusiveError(f"another check has waited for the same answer for {deadline}")
         try:
-            if not found and not failure:
+            if not result and not failure:
                 try:
-                    found.append(look(deadline))
-                except CheckFailedError as why:
-                    failure.append(why)
+                    result.append(look(deadline))
+                except CheckFailedError as error:
+                    failure.append(error)
                 except TimeoutError:
                     failure.append(CheckFailedError(f"timed out after {deadline}"))
             if failure:
                 raise failure[0]
-            return found[0]
+            return result[0]
         finally:
             lock.release()
 
@@ -98,13 +109,18 @@ def in_pod(environ: Mapping[str, str], folder: str | os.PathLike[str] = SERVICE_
     return Access(host.strip("[]"), int(port), trusting(authority, f"{folder}/ca.crt"), token)
 
 
+def has_kubeconfig(paths: str) -> bool:
+    """Whether at least one of the files exists that KUBECONFIG names. It needs neither YAML nor `pathlib`."""
+    return any(os.access(path, os.F_OK) for path in (paths, *paths.split(os.pathsep)) if path)
+
+
 def _is_port(text: str) -> bool:
-    """The length first: `int` refuses to read thousands of digits."""
+    """Check the length first: `int` rejects thousands of digits."""
     return text.isascii() and text.isdecimal() and len(text) <= 5 and 0 < int(text) < 65_536  # noqa: PLR2004
 
 
 def check_token(token: str, where: str) -> None:
-    """So that a token with a line break is an error at the start, and never a second request."""
+    """Reject an invalid token early: a line break in it could inject a second request."""
     if not is_field_value(token):
         raise NoAccessError(f"{where}: the token is invalid; expected visible ASCII characters on one line")
 
@@ -113,50 +129,54 @@ def _text_of(path: str) -> str:
     needs = "the pod needs a ServiceAccount whose token is mounted"
     try:
         text = files.read(path).strip()
-    except OSError as why:
-        raise NoAccessError(f"{path} cannot be read: {why.strerror}; {needs}") from why
+    except OSError as error:
+        raise NoAccessError(f"{path} cannot be read: {error.strerror}; {needs}") from error
     if not text:
         raise NoAccessError(f"{path} is empty; {needs}")
     return text
 
 
 def trusting(authority: str, where: str) -> ssl.SSLContext:
-    """A context that trusts one authority and no other; to load the system's is dear, and would be wrong."""
+    """Return a context that trusts only this authority. Loading those of the system is slow, and would be wrong."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         context.load_verify_locations(cadata=authority)
-    except (ssl.SSLError, ValueError) as why:
-        raise NoAccessError(f"{where} holds no certificate in PEM format") from why
+    except (ssl.SSLError, ValueError) as error:
+        raise NoAccessError(f"{where} holds no certificate in PEM format") from error
     return context
 
 
-def json_of(answer: Answer, what: str) -> dict[str, object]:
-    """The object that `what` (a sentence's subject, such as "get services in kube-system") should have brought."""
-    if answer.status == FORBIDDEN:
-        raise CheckFailedError(f"the right to {what} is missing: {reason(answer)}")
-    refuse_unless_ok(answer)
+def json_of(response: Response, what: str, rule: str = "") -> dict[str, object]:
+    """Return the object in the response. `what` names the request, such as "get services in kube-system".
+
+    `rule` is the RBAC rule that grants it.
+    """
+    if response.status == FORBIDDEN:
+        remedy = f"; add the RBAC rule {rule}" if rule else ""
+        raise CheckFailedError(f"the right to {what} is missing: {reason(response)}{remedy}")
+    require_ok(response)
     try:
-        found = json.loads(answer.body)
-    except ValueError as why:
-        raise NotJudgedError(f"the API server's answer is not JSON: {why}") from why
-    if not isinstance(found, dict):
-        raise NotJudgedError(f"the API server answers {type(found).__name__}, and should answer an object")
-    return found
+        result = _decode(response.body)
+    except ValueError as error:
+        raise InconclusiveError(f"the API server's answer is not JSON: {error}") from error
+    if not isinstance(result, dict):
+        raise InconclusiveError(f"the API server answers {type(result).__name__}, and should answer an object")
+    return result
 
 
-def refuse_unless_ok(answer: Answer) -> None:
-    if answer.status == UNAUTHORIZED:
-        raise NotJudgedError("the API server does not accept our credentials (401)")
-    if answer.status != OK:
-        raise NotJudgedError(f"the API server answers {answer.status}: {reason(answer)}")
+def require_ok(response: Response) -> None:
+    if response.status == UNAUTHORIZED:
+        raise InconclusiveError("the API server does not accept our credentials (401)")
+    if response.status != OK:
+        raise InconclusiveError(f"the API server answers {response.status}: {reason(response)}")
 
 
-def reason(answer: Answer) -> str:
-    """The words of a Kubernetes Status, or the beginning of whatever came instead."""
-    text = answer.body[: _LONGEST_REASON * 8].decode("utf-8", "replace")
+def reason(response: Response) -> str:
+    """Return the message of a Kubernetes Status, or the beginning of another body."""
+    text = response.body[: _LONGEST_REASON * 8].decode("utf-8", "replace")
     try:
-        found = json.loads(answer.body)
-        text = str(found["message"])
+        result = json.loads(response.body)
+        text = str(result["message"])
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
     return " ".join(text.split())[:_LONGEST_REASON] or "without a reason"

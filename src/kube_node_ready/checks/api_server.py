@@ -1,4 +1,4 @@
-"""The API server accepts us, sends large answers whole, and lives in the same time."""
+"""Check that the API server accepts the credentials, that large messages arrive, and that the clocks agree."""
 
 import datetime as dt
 import re
@@ -7,100 +7,105 @@ from collections.abc import Callable
 
 from kube_node_ready.checks import access
 from kube_node_ready.checks.access import Access
-from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError, Proof
+from kube_node_ready.checks.check import CheckFailedError, Deadline, Evidence, InconclusiveError
 from kube_node_ready.checks.settings import PAYLOAD_BYTES
-from kube_node_ready.checks.wire import MTU_HINT, Answer, NoAnswerError, UnreachableError
+from kube_node_ready.checks.transport import MTU_HINT, NoAnswerError, Response, UnreachableError
 
-# Refused to anonymous callers, open to everyone authenticated, and tiny.
+# Forbidden to anonymous callers, allowed to all authenticated ones, and small.
 _PATH = "/api"
-Greeting = Callable[[Deadline], Answer]
+ApiRoot = Callable[[Deadline], Response]
 
 _DATE = re.compile(r"[A-Z][a-z]{2}, (\d\d) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) GMT")
 _DATE_SECONDS = 1.0  # The header has no fractions.
 _PART = 2 * PAYLOAD_BYTES
+_PADDING = 3000  # Two full packets. Proxies often limit the head of a request to 8 KiB, and a token takes 1 or 2.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def greeting(api: Access) -> Greeting:
-    """What the API server answers us: who asks first asks for all."""
+def api_root(api: Access) -> ApiRoot:
+    """Return a shared lookup of the response to GET /api."""
 
-    def look(deadline: Deadline) -> Answer:
-        with api.converse(deadline) as conversation:
-            return conversation.get(api.path + _PATH, deadline)
+    def look(deadline: Deadline) -> Response:
+        with api.open(deadline) as connection:
+            return connection.get(api.path + _PATH, deadline)
 
-    return access.shared(look)
+    return access.once(look)
 
 
-def authenticates(hello: Greeting, deadline: Deadline) -> Proof:
-    answer = hello(deadline)
-    if answer.status == access.UNAUTHORIZED:
+def authenticates(api_root: ApiRoot, deadline: Deadline) -> Evidence:
+    response = api_root(deadline)
+    if response.status == access.UNAUTHORIZED:
         raise CheckFailedError("the API server does not accept our credentials (401)")
-    if answer.status == access.FORBIDDEN:
-        raise CheckFailedError(f"the API server forbids GET {_PATH} (403): {access.reason(answer)}")
-    if answer.status != access.OK:
-        raise CheckFailedError(f"the API server answers {answer.status} to GET {_PATH}: {access.reason(answer)}")
-    return Proof()
+    if response.status == access.FORBIDDEN:
+        raise CheckFailedError(f"the API server forbids GET {_PATH} (403): {access.reason(response)}")
+    if response.status != access.OK:
+        text = f"the API server returned HTTP {response.status} to GET {_PATH}: {access.reason(response)}"
+        # An overloaded server is not the node's fault.
+        is_busy = response.status == access.TOO_MANY_REQUESTS or response.status >= access.SERVER_ERROR
+        raise InconclusiveError(text) if is_busy else CheckFailedError(text)
+    return Evidence()
 
 
-def sends_large_answers(api: Access, path: str, deadline: Deadline) -> Proof:
-    """Small packets pass through a tunnel whose MTU nobody adjusted; full ones vanish, and only they tell."""
+def large_messages_arrive(api: Access, path: str, deadline: Deadline) -> Evidence:
+    """With a wrong MTU, small packets pass and full-size packets are lost, in one direction or both.
+
+    So both the request and the response are large. Nothing else that a worker sends fills a packet.
+    """
     try:
-        with api.converse(deadline) as conversation:
-            answer = conversation.get(api.path + path, deadline, part=_PART)
-    except UnreachableError as why:
-        raise NotJudgedError(f"the API server cannot be asked: {why}") from why
-    except NoAnswerError as why:
-        if isinstance(why.__cause__, TimeoutError):
-            raise CheckFailedError(f"{why}: {MTU_HINT}") from why
+        with api.open(deadline) as connection:
+            response = connection.get(api.path + path, deadline, part=_PART, padding=_PADDING)
+    except UnreachableError as error:
+        raise InconclusiveError(f"cannot connect to the API server: {error}") from error
+    except NoAnswerError as error:
+        if isinstance(error.__cause__, TimeoutError):
+            raise CheckFailedError(f"{error}: {MTU_HINT}") from error
         raise
-    if answer.status == access.NOT_FOUND:
+    if response.status == access.NOT_FOUND:
         raise CheckFailedError("the API server does not have this path (404); payloadPath must name another")
-    if answer.status != access.PARTIAL:
-        access.refuse_unless_ok(answer)
-    if len(answer.body) < PAYLOAD_BYTES:
+    if response.status != access.PARTIAL:
+        access.require_ok(response)
+    if len(response.body) < PAYLOAD_BYTES:
         raise CheckFailedError(
-            f"the answer has {len(answer.body)} bytes, and proves nothing below {PAYLOAD_BYTES}; "
+            f"the answer has {len(response.body)} bytes, and proves nothing below {PAYLOAD_BYTES}; "
             "payloadPath must name a larger one"
         )
-    return Proof({"bytes": len(answer.body)})
+    return Evidence({"bytes": len(response.body)})
 
 
-def tells_our_time(hello: Greeting, limit: float, deadline: Deadline) -> Proof:
+def clock_in_sync(api_root: ApiRoot, limit: float, deadline: Deadline) -> Evidence:
     try:
-        answer = hello(deadline)
-    except (CheckFailedError, TimeoutError) as why:
-        raise NotJudgedError(f"the API server cannot be asked for its time: {str(why) or 'timed out'}") from why
-    theirs = _seconds(answer.headers.get("date", ""))
-    skew = least_skew(theirs, answer.asked, answer.answered)
+        response = api_root(deadline)
+    except (CheckFailedError, TimeoutError) as error:
+        raise InconclusiveError(f"cannot read the API server's time: {str(error) or 'timed out'}") from error
+    theirs = _seconds(response.headers.get("date", ""))
+    skew = minimum_skew(theirs, response.sent_at, response.received_at)
     if abs(skew) > limit:
         side = "ahead of" if skew > 0 else "behind"
         raise CheckFailedError(
-            f"this node's clock ({_shown(answer.answered)}) is {abs(skew):.0f} s {side} the API server's "
+            f"this node's clock ({_shown(response.received_at)}) is {abs(skew):.0f} s {side} the API server's "
             f"({_shown(theirs)}); at most {limit:g} s are allowed"
         )
-    return Proof({"skew": f"{skew:.1f}s"})
+    return Evidence({"skew": f"{skew:.1f}s"})
 
 
-def least_skew(theirs: float, asked: float, answered: float) -> float:
-    """By how much our clock is ahead of theirs at the very least: their moment lies between our two, and their
-    header leaves up to a second away.
-    """
-    if asked > theirs + _DATE_SECONDS:
-        return asked - theirs - _DATE_SECONDS
-    return min(0.0, answered - theirs)
+def minimum_skew(theirs: float, sent_at: float, received_at: float) -> float:
+    """Return by how much our clock is at least ahead: the server's time is between our two, and has no fractions."""
+    if sent_at > theirs + _DATE_SECONDS:
+        return sent_at - theirs - _DATE_SECONDS
+    return min(0.0, received_at - theirs)
 
 
 def _seconds(date: str) -> float:
-    """`strptime` would ask the locale what a month is called."""
+    """Parse the date without `strptime`, whose names of months depend on the locale."""
     match = _DATE.fullmatch(date)
     if not match or match[2] not in _MONTHS:
-        raise NotJudgedError(f"the API server's Date header is {date[:40]!r}, and says no time")
+        raise InconclusiveError(f"the API server's Date header is {date[:40]!r}, and says no time")
     month = _MONTHS.index(match[2]) + 1
     day, year, hour, minute, second = (int(match[at]) for at in (1, 3, 4, 5, 6))
     try:
         return dt.datetime(year, month, day, hour, minute, min(second, 59), tzinfo=dt.UTC).timestamp()
-    except ValueError as why:
-        raise NotJudgedError(f"the API server's Date header is {date[:40]!r}, and says no time") from why
+    except ValueError as error:
+        raise InconclusiveError(f"the API server's Date header is {date[:40]!r}, and says no time") from error
 
 
 def _shown(moment: float) -> str:

@@ -1,68 +1,121 @@
-"""Pods on other nodes can be reached: a few of those that are ready, which ours are where the node is well.
+"""Connect to a random sample of ready pods on other nodes. This node fails only if most cannot be reached.
 
-Who cannot be reached may itself be broken, and one broken node must not condemn all the others: this node fails only if
-most of those it tries cannot be reached, and a single one decides nothing.
+An unreachable peer might itself be broken or hostile, so a node has one vote, and fewer than two nodes decide nothing.
+Why these peers, and what a hostile node can still do: docs/decisions/0012-peers-of-the-connectivity-matrix.md.
 """
 
+import os
 import threading
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote
 
-from kube_node_ready.api_paths import collection_path
-from kube_node_ready.checks import access, wire
+from kube_node_ready.api.paths import collection_path
+from kube_node_ready.checks import access, transport
 from kube_node_ready.checks.access import Access
-from kube_node_ready.checks.model import CheckFailedError, Deadline, Here, NotApplicableError, NotJudgedError, Proof
-from kube_node_ready.checks.record import Record
-from kube_node_ready.checks.wire import NoAnswerError, UnreachableError
+from kube_node_ready.checks.check import (
+    CheckFailedError,
+    Deadline,
+    Evidence,
+    InconclusiveError,
+    NotApplicableError,
+    PodIdentity,
+)
+from kube_node_ready.checks.fast_tuple import FastTuple
+from kube_node_ready.checks.transport import NoAnswerError, TooLargeError, UnreachableError
 
-# The list is cut short by the server: in a large cluster, all pods of ours would be megabytes for each node.
-_LISTED_FOR_EACH = 4
+MIN_PEERS = 2
+# The server limits the list: in a large cluster, all peers would be megabytes per node.
+_LISTED_PER_PEER = 4
+_MOST_LISTS = 10
+# Pods have a few KiB. A kubelet can make those of its node a thousand times as large.
+_LARGEST_POD = 64 * 1024
+_LARGEST_LIST = 4 * 1024 * 1024
 _TO_CONNECT = 0.6
-_FEWEST_WITNESSES = 2
+_V4_MAPPED = bytes(10) + b"\xff\xff"
+# Beginnings of packed addresses at which no pod of another node can be.
+# IPv4: "this" network, loopback, link-local, Alibaba metadata.
+_NEVER_IPV4 = (b"\x00", b"\x7f", b"\xa9\xfe", b"\x64\x64\x64\xc8")
+# IPv6: :: and ::1, multicast, AWS metadata.
+_NEVER_IPV6 = (bytes(15), b"\xff", b"\xfd\x00\x0e\xc2")
+_FIRST_MULTICAST_IPV4 = 224
 
 
-class Wanted(Record):
-    here: Here
+class Wanted(FastTuple):
+    identity: PodIdentity
     selector: str
     port: int
     sample: int
 
 
-class Peer(Record):
+class Peer(FastTuple):
     node: str
     pod: str
     address: str
 
 
-def reaches_other_nodes(api: Access, wanted: Wanted, deadline: Deadline) -> Proof:
-    peers = sample(_ready(api, wanted, deadline), wanted)
-    if not peers:
-        raise NotApplicableError(f"no other node runs a pod with {wanted.selector} that is ready")
+def reaches_other_nodes(api: Access, wanted: Wanted, deadline: Deadline) -> Evidence:
+    listed = _ready(api, wanted, deadline)
+    ignored = [f"{peer.node}: {peer.address}" for peer in listed.values() if not is_peer_address(peer.address)]
+    peers = sample(listed, wanted)
+    _require_enough(peers, wanted)
     failures = _connect(peers, wanted.port, deadline.part(_TO_CONNECT))
     if failures:
-        failures = _of_those_still_there(failures, api, wanted, deadline)
-    lost = [f"{peer.node}: {why}" for peer, why in failures.items()]
-    if len(lost) >= _FEWEST_WITNESSES and 2 * len(lost) > len(peers):
-        raise CheckFailedError(f"{len(lost)} of {len(peers)} cannot be reached: {'; '.join(lost)}")
-    return Proof({"reached": len(peers) - len(lost), **({"unreachable": lost} if lost else {})})
+        peers = _still_there(peers, failures, api, wanted, deadline)
+        _require_enough(peers, wanted)
+    lost = {peer: failures[peer] for peer in peers if peer in failures}
+    if len(lost) >= MIN_PEERS and 2 * len(lost) > len(peers):
+        raise CheckFailedError(f"{len(lost)} of {len(peers)} cannot be reached: {_shown(lost, wanted.port)}")
+    details: dict[str, object] = {"reached": len(peers) - len(lost)}
+    if lost:
+        details["unreachable"] = [f"{peer.node} ({peer.address}): {error}" for peer, error in lost.items()]
+    if ignored:
+        details["ignored"] = ignored
+    return Evidence(details)
 
 
-def sample(peers: Mapping[str, Peer], wanted: Wanted) -> list[Peer]:
-    """Every node has others to try, and always the same, as long as they are there."""
-    others = (peer for peer in peers.values() if peer.node != wanted.here.node)
-    return sorted(others, key=lambda peer: zlib.crc32(f"{wanted.here.node} {peer.node}".encode()))[: wanted.sample]
+def sample(peers: Mapping[str, Peer], wanted: Wanted, draw: Callable[[], bytes] = lambda: os.urandom(8)) -> list[Peer]:
+    """Return peers on other nodes, selected again for each run: broken ones must not hold a node indefinitely."""
+    usable = [peer for peer in peers.values() if peer.node != wanted.identity.node and is_peer_address(peer.address)]
+    return sorted(usable, key=lambda _: draw())[: wanted.sample]
+
+
+def is_peer_address(text: str) -> bool:
+    """Whether a pod of another node can have this address. Its kubelet can write any address."""
+    packed = transport.ip_bytes(text)
+    if packed is None:
+        return False
+    packed = packed.removeprefix(_V4_MAPPED)
+    if len(packed) == 4:  # noqa: PLR2004  IPv4
+        return packed[0] < _FIRST_MULTICAST_IPV4 and not packed.startswith(_NEVER_IPV4)
+    is_link_local = packed[0] == 0xFE and packed[1] & 0xC0 == 0x80  # noqa: PLR2004  fe80::/10
+    return not is_link_local and not packed.startswith(_NEVER_IPV6)
+
+
+def _require_enough(peers: list[Peer], wanted: Wanted) -> None:
+    if len(peers) < MIN_PEERS:
+        raise NotApplicableError(
+            f"not enough peers: {len(peers)} of {MIN_PEERS} other nodes have a ready pod with {wanted.selector} "
+            f"in namespace {wanted.identity.namespace}"
+        )
+
+
+def _shown(lost: Mapping[Peer, str], port: int) -> str:
+    """Describe the failures, names first: messages are truncated."""
+    peers = ", ".join(f"{peer.node} ({peer.address})" for peer in lost)
+    return f"{peers}; TCP port {port}: {', '.join(dict.fromkeys(lost.values()))}"
 
 
 def _connect(peers: list[Peer], port: int, deadline: Deadline) -> dict[Peer, str]:
-    """All at the same time. Who could not be reached, and why."""
+    """Connect to all simultaneously. Return those that could not be reached, each with the error."""
     failures: dict[Peer, str] = {}
 
     def reach(peer: Peer) -> None:
         try:
-            wire.connect(peer.address, port, deadline).close()
-        except (UnreachableError, OSError) as why:
-            failures[peer] = str(why) or f"no TCP connection within {deadline}"
+            transport.connect(peer.address, port, deadline).close()
+        except (UnreachableError, OSError) as error:
+            cause = error.__cause__ or error
+            is_late = isinstance(cause, TimeoutError)
+            failures[peer] = f"no answer within {deadline}" if is_late else getattr(cause, "strerror", "") or str(cause)
 
     threads = [threading.Thread(target=reach, args=(peer,), daemon=True) for peer in peers]
     for thread in threads:
@@ -72,37 +125,70 @@ def _connect(peers: list[Peer], port: int, deadline: Deadline) -> dict[Peer, str
     return failures
 
 
-def _of_those_still_there(
-    failures: dict[Peer, str], api: Access, wanted: Wanted, deadline: Deadline
-) -> dict[Peer, str]:
-    """A pod that went away meanwhile, as they do when their node is verified, need not answer."""
+def _still_there(
+    peers: list[Peer], failures: Mapping[Peer, str], api: Access, wanted: Wanted, deadline: Deadline
+) -> list[Peer]:
+    """Return the peers without the unreachable ones whose pod was deleted meanwhile."""
     try:
-        there = _ready(api, wanted, deadline)
+        listed = _ready(api, wanted, deadline)
     except (CheckFailedError, TimeoutError):
-        return failures
-    return {peer: why for peer, why in failures.items() if peer == there.get(peer.node)}
+        return peers
+    return [peer for peer in peers if peer not in failures or peer == listed.get(peer.node)]
 
 
 def _ready(api: Access, wanted: Wanted, deadline: Deadline) -> dict[str, Peer]:
-    """By node, one for each."""
-    namespace = wanted.here.namespace
-    selectors = f"fieldSelector=status.phase%3DRunning&labelSelector={quote(wanted.selector)}"
-    path = f"{api.path}{collection_path('v1', 'pods', namespace=namespace)}?{selectors}"
-    try:
-        with api.converse(deadline) as conversation:
-            answer = conversation.get(f"{path}&limit={_LISTED_FOR_EACH * wanted.sample}", deadline)
-    except (UnreachableError, NoAnswerError) as why:
-        raise NotJudgedError(f"the API server cannot be asked: {why}") from why
-    found = access.json_of(answer, f"list pods in namespace {namespace}")
-    try:
-        return {peer.node: peer for peer in _peers(found)}
-    except (AttributeError, KeyError, TypeError) as why:
-        raise NotJudgedError(f"the API server's list of pods is malformed: {why!r}") from why
+    """Return one ready pod per node, of enough nodes for a sample if there are enough.
+
+    The pods of one hostile kubelet must not take the place of the others:
+
+    - It can create mirror pods with any name and labels. They cannot have a ServiceAccount, which every other pod has,
+      so the server leaves them out.
+    - It can collect pods of a DaemonSet: it deletes one, reports it as failed until its successor exists, and then as
+      running again. So if the list is cut short, the next one leaves out the nodes that were seen.
+    - It can make the status of its pods huge. So if the list is too large, the next one is of fewer pods.
+    """
+    peers: dict[str, Peer] = {}
+    seen = {wanted.identity.node}
+    limit = full = _LISTED_PER_PEER * wanted.sample
+    for _ in range(_MOST_LISTS):
+        try:
+            pod_list = _list(api, wanted, sorted(seen), limit, deadline)
+        except TooLargeError:
+            limit = max(1, limit // 5)
+            continue
+        except (UnreachableError, NoAnswerError) as error:
+            raise InconclusiveError(f"cannot connect to the API server: {error}") from error
+        try:
+            peers |= {peer.node: peer for peer in _peers(pod_list)}
+            seen |= {str(pod["spec"]["nodeName"]) for pod in _pods(pod_list)}
+            is_cut_short = bool(pod_list.get("metadata", {}).get("continue"))  # type: ignore[attr-defined]
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InconclusiveError(f"the API server's list of pods is malformed: {error!r}") from error
+        if not is_cut_short or len(peers) >= wanted.sample:
+            break
+        limit = full
+    return peers
 
 
-def _peers(found: dict[str, object]) -> Iterator[Peer]:
-    pods: list[dict[str, dict[str, object]]] = found["items"] or []  # type: ignore[assignment]
-    for pod in pods:
+def _list(api: Access, wanted: Wanted, without: list[str], limit: int, deadline: Deadline) -> dict[str, object]:
+    """Return running pods, at most `limit`, on other nodes than `without`."""
+    namespace = wanted.identity.namespace
+    nodes = ",".join(f"spec.nodeName!={node}" for node in without)
+    fields = f"status.phase=Running,{nodes},spec.serviceAccountName!="
+    query = f"fieldSelector={quote(fields)}&labelSelector={quote(wanted.selector)}&limit={limit}"
+    path = f"{api.path}{collection_path('v1', 'pods', namespace=namespace)}?{query}"
+    largest = min(limit * _LARGEST_POD, _LARGEST_LIST) if limit > 1 else 0
+    with api.open(deadline) as connection:
+        response = connection.get(path, deadline, largest=largest)
+    return access.json_of(response, f"list pods in namespace {namespace}")
+
+
+def _pods(pod_list: dict[str, object]) -> list[dict[str, dict[str, object]]]:
+    return pod_list["items"] or []  # type: ignore[return-value]
+
+
+def _peers(pod_list: dict[str, object]) -> Iterator[Peer]:
+    for pod in _pods(pod_list):
         node, address = pod["spec"].get("nodeName"), pod["status"].get("podIP")
         if node and address and "deletionTimestamp" not in pod["metadata"] and _is_ready(pod["status"]):
             yield Peer(str(node), str(pod["metadata"]["name"]), str(address))
@@ -110,4 +196,4 @@ def _peers(found: dict[str, object]) -> Iterator[Peer]:
 
 def _is_ready(status: dict[str, object]) -> bool:
     conditions: list[dict[str, object]] = status.get("conditions") or []  # type: ignore[assignment]
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)

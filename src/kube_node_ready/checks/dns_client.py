@@ -1,4 +1,4 @@
-"""Asking one DNS server one question, by UDP or TCP (RFC 1035). libc only ever asks the servers of resolv.conf."""
+"""Query one DNS server, with UDP or TCP (RFC 1035). libc only queries the servers of resolv.conf."""
 
 import os
 import select
@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from kube_node_ready.checks import sampling, wire
-from kube_node_ready.checks.model import CheckFailedError, Deadline
-from kube_node_ready.checks.record import Record
+from kube_node_ready.checks import sampling, transport
+from kube_node_ready.checks.check import CheckFailedError, Deadline
+from kube_node_ready.checks.fast_tuple import FastTuple
 
 PORT = 53
 A, AAAA = 1, 28
@@ -31,19 +31,19 @@ _SECONDS_BEFORE_TCP_REPEATS = 0.9
 
 
 class MalformedError(ValueError):
-    """These bytes are no answer to our question."""
+    """The data is not an answer to the question."""
 
 
 class RefusedError(CheckFailedError):
-    """The server answers that it cannot answer, such as SERVFAIL."""
+    """The server answered with an error such as SERVFAIL."""
 
 
-class Question(Record):
+class Question(FastTuple):
     name: str
     kind: int = A
 
 
-class Reply(Record):
+class Reply(FastTuple):
     code: int
     truncated: bool
     addresses: tuple[str, ...]
@@ -64,11 +64,11 @@ def encode(question: Question, number: int) -> bytes:
 
 
 def decode(data: bytes, question: Question, number: int) -> Reply:
-    """Whatever the bytes are, the outcome is a Reply or a MalformedError."""
+    """Return a Reply or raise a MalformedError, for any data."""
     try:
         return _decode(data, question, number)
-    except (struct.error, IndexError) as why:
-        raise MalformedError("it ends too early") from why
+    except (struct.error, IndexError) as error:
+        raise MalformedError("it ends too early") from error
 
 
 def _decode(data: bytes, question: Question, number: int) -> Reply:
@@ -104,7 +104,7 @@ def _addresses(data: bytes, at: int, count: int, wanted: int) -> list[str]:
 
 
 def _name(data: bytes, at: int) -> tuple[str, int]:
-    """The name at this place, and where it ends. Pointers may lead in circles, so they are counted."""
+    """Return the name at this position, and its end. Pointers can form a loop, so they are counted."""
     labels: list[str] = []
     end = None
     for _ in range(_MOST_POINTERS + 128):
@@ -124,20 +124,20 @@ def _name(data: bytes, at: int) -> tuple[str, int]:
 
 
 def ask(server: str, port: int, question: Question, deadline: Deadline) -> Reply:
-    """By UDP, and again by TCP if the answer did not fit."""
+    """Query with UDP, and again with TCP if the answer is truncated."""
     reply = ask_by_udp(server, port, question, deadline)
     return ask_by_tcp(server, port, question, deadline) if reply.truncated else reply
 
 
 def ask_by_udp(server: str, port: int, question: Question, deadline: Deadline) -> Reply:
-    """UDP loses packets in every network, so the question is repeated; what does not fit it is passed over.
+    """Query with UDP. Packets are lost in every network, so the query is repeated; other data is ignored.
 
-    Under the same number: the answer of a slow server counts, whichever of them it is to.
+    All queries have the same ID, so that a late answer to any of them counts.
     """
     odd, number = "", int.from_bytes(os.urandom(2), "big")
     with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM) as plain:
         try:
-            # Connected, so that the kernel drops what comes from elsewhere and tells us of a closed port.
+            # Connected, so that the kernel drops packets from other addresses and reports a closed port.
             plain.connect((server, port))
             while True:
                 plain.send(encode(question, number))
@@ -147,29 +147,31 @@ def ask_by_udp(server: str, port: int, question: Question, deadline: Deadline) -
                     with suppress(TimeoutError):
                         try:
                             return _judged(decode(plain.recv(_LARGEST_ANSWER), question, number))
-                        except MalformedError as why:
-                            odd = f"; what came was no answer: {why}"
-        except TimeoutError as why:
-            text = f"no answer from {wire.joined(server, port)} by UDP within {deadline}{odd}"
-            raise CheckFailedError(text) from why
-        except OSError as why:
-            raise CheckFailedError(f"no answer from {wire.joined(server, port)} by UDP: {why.strerror}") from why
+                        except MalformedError as error:
+                            odd = f"; what came was no answer: {error}"
+        except TimeoutError as error:
+            text = f"no answer from {transport.host_port(server, port)} by UDP within {deadline}{odd}"
+            raise CheckFailedError(text) from error
+        except OSError as error:
+            raise CheckFailedError(
+                f"no answer from {transport.host_port(server, port)} by UDP: {error.strerror}"
+            ) from error
 
 
 def ask_by_tcp(server: str, port: int, question: Question, deadline: Deadline) -> Reply:
     number = int.from_bytes(os.urandom(2), "big")
     query = encode(question, number)
-    with wire.connect(server, port, deadline) as plain:
+    with transport.connect(server, port, deadline) as plain:
         try:
             plain.sendall(struct.pack("!H", len(query)) + query)
             (size,) = struct.unpack("!H", _exactly(plain, 2, deadline))
             return _judged(decode(_exactly(plain, size, deadline), question, number))
-        except TimeoutError as why:
-            text = f"TCP connects to {wire.joined(server, port)}, but no DNS answer came within {deadline}"
-            raise CheckFailedError(text) from why
-        except (OSError, EOFError, MalformedError) as why:
-            text = f"TCP connects to {wire.joined(server, port)}, but no DNS answer came: {why}"
-            raise CheckFailedError(text) from why
+        except TimeoutError as error:
+            text = f"TCP connects to {transport.host_port(server, port)}, but no DNS answer came within {deadline}"
+            raise CheckFailedError(text) from error
+        except (OSError, EOFError, MalformedError) as error:
+            text = f"TCP connects to {transport.host_port(server, port)}, but no DNS answer came: {error}"
+            raise CheckFailedError(text) from error
 
 
 def _exactly(plain: socket.socket, size: int, deadline: Deadline) -> bytes:
@@ -184,14 +186,14 @@ def _exactly(plain: socket.socket, size: int, deadline: Deadline) -> bytes:
 
 
 def _judged(reply: Reply) -> Reply:
-    """That a name does not exist is an answer; that the server cannot or will not say is none."""
+    """Accept answers and NXDOMAIN; raise an error for all other codes."""
     if reply.code not in (_NOERROR, _NXDOMAIN):
         raise RefusedError(f"the DNS server answers {reply.word}")
     return reply
 
 
 Judge = Callable[[Reply], str]
-"""What is wrong with an answer, as in "4 of 12 queries answered NXDOMAIN"; "" if nothing."""
+"""Returns what is wrong with an answer, as in "4 of 12 queries answered NXDOMAIN"; "" if nothing."""
 
 
 def any_answer(reply: Reply) -> str:
@@ -199,17 +201,17 @@ def any_answer(reply: Reply) -> str:
 
 
 def with_address(reply: Reply) -> str:
-    """A truncated answer has addresses that did not fit."""
+    """Require an address. A truncated answer has addresses that did not fit."""
     if reply.code != _NOERROR:
         return f"answered {reply.word}"
     return "" if reply.addresses or reply.truncated else "answered without an address"
 
 
 class _Sampler:
-    """Single queries by UDP, sent together: on a busy node, to wait for each answer would take a while.
+    """Sends single queries with UDP all together: on a busy node, waiting for each answer would take long.
 
-    Each has a socket of its own, hence a port of its own: a Service then chooses an endpoint for each of them, and
-    none can get the answer to another. Nothing is sent twice, so one lost packet is one lost query.
+    Each has its own socket and port: a Service then selects an endpoint for each of them, and none gets the answer to
+    another. Nothing is sent twice, so one lost packet is one lost query.
     """
 
     def __init__(self, server: str, port: int, question: Question, judge: Judge) -> None:
@@ -245,7 +247,7 @@ class _Sampler:
             self._poll.register(plain, select.POLLIN)
 
     def _receive(self, until: float) -> None:
-        """Look at least once: what arrived while this process had no CPU is not lost."""
+        """Read at least once: what arrived while this process had no CPU is not lost."""
         while self._pending:
             left = until - time.monotonic()
             for descriptor, _ in self._poll.poll(max(0.0, left * 1000)):
@@ -258,7 +260,7 @@ class _Sampler:
         try:
             fault = self._judge(decode(plain.recv(_LARGEST_ANSWER), self._question, number))
         except (MalformedError, BlockingIOError):
-            return  # not an answer to this query, which can still come
+            return  # not the answer to this query, which can still arrive
         except OSError as error:
             fault = f"failed ({error.strerror})"
         self._found.append(fault)
@@ -272,7 +274,7 @@ def sample_by_udp(server: str, port: int, question: Question, judge: Judge = any
 
 
 def sample_by_tcp(server: str, port: int, question: Question, judge: Judge = any_answer) -> sampling.Ask:
-    """For resolvers that ask by TCP only. A connection that needs its first packet twice takes longer than a second."""
+    """For resolvers that use only TCP. A connection whose first packet is lost takes longer than a second."""
 
     def take(count: int, patience: float) -> list[str]:
         found: list[str] = []

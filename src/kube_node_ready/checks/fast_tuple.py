@@ -1,4 +1,4 @@
-"""`typing.NamedTuple` for a process that lives for a tenth of a second.
+"""`typing.NamedTuple` for a process that runs for a tenth of a second.
 
 To the type checker it is that very class. At run time it does the part of it that we use, because `typing` and the
 code that `namedtuple` generates would take a tenth of all the worker's time.
@@ -6,14 +6,14 @@ code that `namedtuple` generates would take a tenth of all the worker's time.
 
 from operator import itemgetter
 
-__all__ = ["Record"]
+__all__ = ["FastTuple"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NamedTuple as Record
+    from typing import NamedTuple as FastTuple
 else:
 
-    class Record(tuple):
+    class FastTuple(tuple):
         """Fields are the class's annotations, defaults their values; a field without a default comes first."""
 
         __slots__ = ()
@@ -38,5 +38,5 @@ else:
             pairs = zip(self._fields, self, strict=True)
             return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in pairs)})"
 
-        def _replace(self, **named: object) -> "Record":
+        def _replace(self, **named: object) -> "FastTuple":
             return type(self)(**(dict(zip(self._fields, self, strict=True)) | named))

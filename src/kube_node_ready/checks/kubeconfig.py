@@ -1,172 +1,145 @@
-"""How to talk to the API server as a kubeconfig says. For people at their machines; no pod comes here."""
+"""Connect to the API server as a kubeconfig defines it. Imported only where one is used, which no ordinary pod does."""
 
-import base64
-import binascii
-import json
 import os
+import socket
 import ssl
-import subprocess
-from collections.abc import Mapping
-from pathlib import Path
-from tempfile import NamedTemporaryFile
+from functools import partial
 
-import yaml
+from kube_node_ready import log
+from kube_node_ready.checks import transport
+from kube_node_ready.checks.access import UNAUTHORIZED, Access, NoAccessError
+from kube_node_ready.checks.check import CheckFailedError, Deadline
+from kube_node_ready.checks.transport import HttpConnection, Response, UnreachableError
+from kubekit import kubeconfig as kubeconfigs
+from kubekit import proxy
+from kubekit.credentials import CredentialsError, Identity
+from kubekit.kubeconfig import Connection, KubeconfigError
 
-from kube_node_ready import http_syntax
-from kube_node_ready.checks import settings
-from kube_node_ready.checks.access import Access, NoAccessError, check_token, trusting
-from kube_node_ready.checks.record import Record
-
-Section = Mapping[str, object]
-_PLUGIN_SECONDS = 30
-
-
-class _Parts(Record):
-    path: Path
-    cluster: Section
-    user: Section
-
-    def content(self, section: Section, key: str) -> str:
-        """The text of a certificate or key, written there or in a file beside the kubeconfig."""
-        if data := section.get(f"{key}-data"):
-            try:
-                return base64.b64decode(str(data), validate=True).decode()
-            except (binascii.Error, UnicodeDecodeError) as why:
-                raise NoAccessError(f"{self.path}: {key}-data is not base64 of PEM") from why
-        name = section.get(key)
-        return _read(self.path.parent / str(name)) if name else ""
+INSECURE = "TLS verification disabled"
+_BEARER = "Bearer "
 
 
-def default() -> Path | None:
-    """Where kubectl would look first, if there is a file."""
-    places = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
-    return next((Path(place) for place in places.split(os.pathsep) if place and Path(place).is_file()), None)
-
-
-def first_file(paths: str) -> Path:
-    """Of those that KUBECONFIG names, the first that is there; if none is, the first."""
-    listed = [Path(path) for path in paths.split(os.pathsep) if path]
-    return next((path for path in listed if path.is_file()), listed[0] if listed else Path(paths))
-
-
-def load(path: Path, *, credentials: bool = True) -> Access:
-    """Without `credentials`, no plugin is asked for a token, and none is shown."""
-    parts = _parts(path)
-    server = str(parts.cluster.get("server", ""))
-    url = settings.url(server)
-    if not url or url.scheme != "https" or "?" in url.path:
-        shown = http_syntax.without_user(server)
-        raise NoAccessError(f"{path}: server: {shown!a} is invalid; expected an https:// URL without a user or a query")
-    name = str(parts.cluster.get("tls-server-name") or "")
-    token = _token(parts) if credentials else ""
-    check_token(token, str(path))
-    return Access(url.host, url.port, _context(parts), token, url.path.rstrip("/"), name)
-
-
-def _parts(path: Path) -> _Parts:
+def load(paths: str | os.PathLike[str], *, credentials: bool = True) -> Access:
+    """Merge the files that `paths` names, as in KUBECONFIG. Without `credentials`, no plugin runs."""
     try:
-        found = yaml.safe_load(_read(path))
-    except yaml.YAMLError as why:
-        raise NoAccessError(f"{path} is not YAML: {' '.join(str(why).split())}") from why
-    if not isinstance(found, dict):
-        raise NoAccessError(f"{path} is no kubeconfig: it holds no mapping")
-    context = _named(path, found, "context", found.get("current-context"))
-    cluster = _named(path, found, "cluster", context.get("cluster"))
-    return _Parts(path, cluster, _named(path, found, "user", context.get("user")))
+        found = kubeconfigs.load(paths)
+        if not found.is_encrypted:
+            text = f"server: {found.server!a} is invalid; expected an https:// URL"
+            raise NoAccessError(f"{found.source}: {text}")
+        route = Route(found, found.credentials.get() if credentials else Identity(certificate=found.certificate))
+    except KubeconfigError as error:
+        raise NoAccessError(str(error)) from error
+    except CredentialsError as error:
+        raise NoAccessError(f"{found.source}: {error}") from error
+    token = route.identity.authorization.removeprefix(_BEARER)
+    return Access(found.host, found.port, route.context, token, found.path, route.name, route)
 
 
-def _named(path: Path, found: Section, kind: str, name: object) -> Section:
-    entries = found.get(f"{kind}s")
-    for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(kind), dict):
-            section: Section = entry[kind]
-            return section
-    raise NoAccessError(f"{path} has no {kind} called {name!r}")
+def usual() -> str | None:
+    """Return where kubectl looks by default, if there is a file."""
+    path = kubeconfigs.home()
+    return path if os.path.exists(path) else None  # noqa: PTH110
 
 
-def _context(parts: _Parts) -> ssl.SSLContext:
-    authority = parts.content(parts.cluster, "certificate-authority")
-    if parts.cluster.get("insecure-skip-tls-verify"):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif authority:
-        context = trusting(authority, f"{parts.path}: certificate-authority")
-    else:
-        context = ssl.create_default_context()
-    certificate, key = (parts.content(parts.user, f"client-{what}") for what in ("certificate", "key"))
-    if certificate and key:
-        _load(context, certificate + "\n" + key, parts.path)
-    return context
+def warn_if_insecure(access: Access) -> None:
+    if access.context.verify_mode is ssl.CERT_NONE:
+        log.log(INSECURE, level="warn", server=access.target, reason="insecure-skip-tls-verify is true")
 
 
-def _load(context: ssl.SSLContext, chain: str, path: Path) -> None:
-    """OpenSSL reads it from a file only; this one is ours alone, and gone at once."""
-    with NamedTemporaryFile("w") as file:
-        file.write(chain)
-        file.flush()
+class Route:
+    """How requests reach the server: through a proxy, and with credentials that are renewed after a 401."""
+
+    def __init__(self, connection: Connection, identity: Identity) -> None:
+        self._connection = connection
+        self.name = connection.tls_server_name
+        self.use(identity)
+
+    @property
+    def proxy(self) -> str:
+        return str(self._connection.proxy or "")
+
+    def use(self, identity: Identity) -> None:
+        self.context = self._connection.tls_context(identity.certificate)
+        self.identity = identity
+
+    def renew(self, rejected: Identity) -> bool:
+        """Whether there are other credentials now."""
         try:
-            context.load_cert_chain(file.name)
-        except ssl.SSLError as why:
-            raise NoAccessError(f"{path}: the client certificate and its key do not fit: {why.reason}") from why
+            renewed = self._connection.credentials.renew(rejected)
+            if renewed != self.identity:
+                self.use(renewed)
+        except (CredentialsError, KubeconfigError) as error:
+            raise CheckFailedError(f"no credentials: {error}") from error
+        return renewed != rejected
+
+    def connect(self, deadline: Deadline) -> socket.socket:
+        found = self._connection
+        plain = self._plain(deadline)
+        try:
+            return transport.start_tls(plain, self.context, self.name or found.host, deadline)
+        except BaseException:
+            plain.close()
+            raise
+
+    def _plain(self, deadline: Deadline) -> socket.socket:
+        found = self._connection
+        if not found.proxy:
+            return transport.connect(found.host, found.port, deadline)
+        try:
+            plain = transport.connect(found.proxy.host, found.proxy.port, deadline)
+        except UnreachableError as error:
+            raise UnreachableError(f"cannot connect to proxy {found.proxy}: {error}") from error
+        try:
+            proxy.run(plain, proxy.handshake(found.proxy, found.host, found.port), deadline.left)
+        except TimeoutError as error:
+            plain.close()
+            raise UnreachableError(f"proxy {found.proxy} did not answer within {deadline}") from error
+        except OSError as error:
+            plain.close()
+            raise UnreachableError(str(error)) from error
+        return plain
+
+    def open(self, deadline: Deadline, agent: str) -> HttpConnection:
+        return _Conversation(self, deadline, transport.host_port(self._connection.host, self._connection.port), agent)
 
 
-def _token(parts: _Parts) -> str:
-    if "auth-provider" in parts.user:
-        raise NoAccessError(
-            f"{parts.path} gets its credentials by auth-provider, which Kubernetes 1.26 gave up for exec"
-        )
-    plugin = parts.user.get("exec")
-    if isinstance(plugin, dict):
-        return _token_of(plugin, parts.path)
-    if name := parts.user.get("tokenFile"):
-        return _read(parts.path.parent / str(name)).strip()
-    return str(parts.user.get("token") or "")
+class _Conversation(HttpConnection):
+    """Asks again with other credentials, once, if the server rejects those that it was shown."""
 
+    def __init__(self, route: Route, deadline: Deadline, host: str, agent: str) -> None:
+        self._route, self._host, self._agent = route, host, agent
+        self._open(deadline)
 
-def _token_of(plugin: Section, path: Path) -> str:
-    """What a credential plugin prints, such as the one of a cloud's command line."""
-    version, command = str(plugin.get("apiVersion", "")), str(plugin.get("command", ""))
-    if os.sep in command:
-        command = str(path.parent / command)
-    words, variables = _list(plugin, "args"), _list(plugin, "env")
-    asked = {"kind": "ExecCredential", "apiVersion": version, "spec": {"interactive": False}}
-    added = {str(one.get("name")): str(one.get("value") or "") for one in variables if isinstance(one, dict)}
-    environ = {**os.environ, "KUBERNETES_EXEC_INFO": json.dumps(asked), **added}
-    where = f"{path}: the credential plugin {command}"
-    try:
-        done = subprocess.run(  # noqa: S603  the kubeconfig names the program, as for kubectl; no shell is involved
-            [command, *map(str, words)],
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_PLUGIN_SECONDS,
-            check=True,
-        )
-        token = json.loads(done.stdout)["status"]["token"]
-    except OSError as why:
-        raise NoAccessError(f"{where} cannot be run: {why.strerror}") from why
-    except subprocess.TimeoutExpired as why:
-        raise NoAccessError(f"{where} has no answer after {_PLUGIN_SECONDS} s") from why
-    except subprocess.CalledProcessError as why:
-        last = why.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise NoAccessError(f"{where} ended with {why.returncode}: {last or 'it gave no reason'}") from why
-    except (ValueError, KeyError, TypeError) as why:
-        raise NoAccessError(f"{where} answered with no token; only plugins that give one work") from why
-    if not token or not isinstance(token, str):
-        raise NoAccessError(f"{where} answered with no token; only plugins that give one work")
-    return token
+    def _open(self, deadline: Deadline) -> None:
+        self._identity = self._route.identity
+        headers = {"Accept": "application/json", "User-Agent": self._agent}
+        if self._identity.authorization:
+            headers["Authorization"] = self._identity.authorization
+        super().__init__(self._route.connect(deadline), self._host, headers)
 
+    def get(
+        self,
+        path: str,
+        deadline: Deadline,
+        *,
+        part: int = 0,
+        padding: int = 0,
+        wants_body: bool = True,
+        largest: int = 0,
+    ) -> Response:
+        get = partial(super().get, path, deadline, part=part, padding=padding, wants_body=wants_body, largest=largest)
+        answer = get()
+        return get() if self._opened_again(answer, deadline) else answer
 
-def _list(section: Section, key: str) -> list[object]:
-    found = section.get(key)
-    return found if isinstance(found, list) else []
+    def send(self, method: str, path: str, content: bytes, kind: str, deadline: Deadline) -> Response:
+        answer = super().send(method, path, content, kind, deadline)
+        if not self._opened_again(answer, deadline):
+            return answer
+        return super().send(method, path, content, kind, deadline)
 
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError as why:
-        raise NoAccessError(f"{path} cannot be read: {why.strerror}") from why
-    except UnicodeDecodeError as why:
-        raise NoAccessError(f"{path} is not text in UTF-8") from why
+    def _opened_again(self, answer: Response, deadline: Deadline) -> bool:
+        if answer.status != UNAUTHORIZED or not self._route.renew(self._identity):
+            return False
+        self._connection.close()
+        self._open(deadline)
+        return True

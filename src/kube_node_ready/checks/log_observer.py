@@ -1,10 +1,11 @@
-"""The log lines of a run: what begins, and what came of it."""
+"""Log the start and the result of each check."""
 
 from collections.abc import Mapping
 
 from kube_node_ready import log
-from kube_node_ready.checks.model import NOT_APPLICABLE, PASSED, SKIPPED, Job, Result
-from kube_node_ready.checks.run import Observer
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.checks.check import Check, Result
+from kube_node_ready.checks.runner import Observer
 
 _TITLES = {
     "dns": ("DNS check", "domain"),
@@ -17,22 +18,24 @@ _TITLES = {
 }
 
 
-class Teller(Observer):
-    """What goes as it should is told at `level`."""
+class LoggingObserver(Observer):
+    """Logs starts and passed checks at `level`."""
 
     def __init__(self, level: str = "info") -> None:
         self._level = level
 
-    def begun(self, job: Job) -> None:
-        title, kind = _TITLES[job.name]
-        log.log(f"Starting {title}", level=self._level, **{kind: job.target})
+    def started(self, check: Check) -> None:
+        title, kind = _TITLES[check.name]
+        log.log(f"Starting {title}", level=self._level, **{kind: check.target})
 
-    def ended(self, result: Result, facts: Mapping[str, object]) -> None:
+    def ended(self, result: Result, details: Mapping[str, object]) -> None:
         title, kind = _TITLES[result.name]
-        fields = {kind: result.target, **facts, "duration": f"{result.ms / 1000:.3f}s"}
-        if result.verdict == PASSED:
+        fields = {kind: result.target, **details, "duration": f"{result.ms / 1000:.3f}s"}
+        if result.verdict is Verdict.PASSED:
             log.log(f"{title} passed", level=self._level, **fields)
-        elif result.verdict in (SKIPPED, NOT_APPLICABLE):
-            log.log(f"{title} {result.verdict}", level=self._level, **{kind: result.target, "reason": result.error})
+        elif result.verdict in (Verdict.SKIPPED, Verdict.NOT_APPLICABLE):
+            log.log(
+                f"{title} {result.verdict.text}", level=self._level, **{kind: result.target, "reason": result.error}
+            )
         else:
             log.log(f"{title} failed", level="error", error=result.error, **fields)

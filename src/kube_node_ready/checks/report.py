@@ -1,31 +1,35 @@
-"""The worker's last words: at most 4,096 bytes of JSON, since the kubelet keeps no more."""
+"""Encode the worker's report: at most 4,096 bytes of JSON, because the kubelet keeps no more."""
 
 import json
 from collections.abc import Iterable, Sequence
 
-from kube_node_ready.checks.model import CHECKS, NOT_APPLICABLE, SKIPPED, Result
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.checks.check import CHECKS, Result
 
-VERSION = 1
+VERSION = 2
+"""Since version 2, each check has a verdict. Its other fields are those of version 1, for readers of that version."""
 MOST_BYTES = 4096
 _LONGEST_NODE = 253
 _ELLIPSIS = "…"
 
 
 def encode(node: str, results: Sequence[Result], error: str = "") -> bytes:
-    """The whole truth if it fits; if not, shorter errors; then one entry for a check's passing targets; then one for
-    its failing ones. A failing check is always named.
+    """Return the report. If it is too long, shorten errors, then merge the passing targets of a check, then its failing
+    ones. A failing check is always named.
     """
-    told: Iterable[Sequence[Result]] = (
+    candidates: Iterable[Sequence[Result]] = (
         results,
         (passing := _merged(results, ok=True)),
         (merged := _merged(passing, ok=False)),
     )
-    for kept in told:
+    for kept in candidates:
         for longest in (2000, 400, 200, 100, 50):
             data = _json(node, kept, error, longest)
             if len(data) <= MOST_BYTES:
                 return data
-    return _json(node[:63], merged, error, 20)
+    # A control character takes six bytes. What the kubelet cuts off makes the whole report unreadable.
+    data = _json(node[:63], merged, error, 20)
+    return data if len(data) <= MOST_BYTES else _json(node[:63], merged, error, 5)
 
 
 def _json(node: str, results: Iterable[Result], error: str, longest: int) -> bytes:
@@ -38,18 +42,21 @@ def _json(node: str, results: Iterable[Result], error: str, longest: int) -> byt
 
 def _entry(result: Result, longest: int) -> dict[str, object]:
     target = _short(result.target, longest)
-    entry: dict[str, object] = {"name": result.name, "ok": result.ok, "ms": result.ms, "target": target}
-    if result.verdict == SKIPPED:
+    entry: dict[str, object] = {"name": result.name, "verdict": result.verdict, "ok": result.ok}
+    entry |= {"ms": result.ms, "target": target}
+    if result.verdict is Verdict.SKIPPED:
         entry["skipped"] = True
-    elif result.verdict == NOT_APPLICABLE:
+    elif result.verdict is Verdict.NOT_APPLICABLE:
         entry["notApplicable"] = True
+    elif result.verdict is Verdict.INCONCLUSIVE:
+        entry["notJudged"] = True
     if result.error:
         entry["error"] = _short(result.error, longest)
     return entry
 
 
 def _merged(results: Sequence[Result], *, ok: bool) -> list[Result]:
-    """The first of a check's passing (or failing) targets speaks for all of them."""
+    """Merge the passing (or failing) targets of each check into the first of them."""
     merged = []
     for name in CHECKS:
         same = [result for result in results if result.name == name and result.ok == ok]

@@ -1,9 +1,9 @@
-"""How programs on this machine look up names: /etc/resolv.conf and /etc/hosts, as far as the checks need them."""
+"""Read /etc/resolv.conf and /etc/hosts, as far as the checks need them."""
 
 import contextlib
 
 from kube_node_ready.checks import files
-from kube_node_ready.checks.record import Record
+from kube_node_ready.checks.fast_tuple import FastTuple
 
 RESOLV_CONF = "/etc/resolv.conf"
 HOSTS = "/etc/hosts"
@@ -13,14 +13,14 @@ _MOST_DOTS = 15
 _LONGEST_NAME, _LONGEST_LABEL = 253, 63
 
 
-class Resolver(Record):
+class Resolver(FastTuple):
     servers: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
     ndots: int = 1
     by_tcp: bool = False
 
     def candidates(self, name: str) -> tuple[str, ...]:
-        """The full names that this name can mean, in the order in which libc tries them.
+        """Return the full names that libc tries for this name, in order.
 
         With one exception: a name that ends with a search domain is most likely complete. libc would ask for it in
         every search domain first, and some of those questions leave the cluster.
@@ -37,28 +37,28 @@ class Resolver(Record):
 
 
 def read() -> Resolver:
-    """Without the file, or without a server in it, libc asks this machine. That is not shown, but asked."""
-    found = Resolver()
+    """Read resolv.conf. Without the file, or without a server in it, libc queries this machine."""
+    config = Resolver()
     with contextlib.suppress(OSError):
         for line in files.read(RESOLV_CONF).splitlines():
-            found = _with_line(found, line.split())
-    return found
+            config = _with_line(config, line.split())
+    return config
 
 
 def servers(resolver: Resolver) -> tuple[str, ...]:
     return resolver.servers or (_DEFAULT_SERVER,)
 
 
-def _with_line(found: Resolver, words: list[str]) -> Resolver:
+def _with_line(config: Resolver, words: list[str]) -> Resolver:
     match words:
-        case ["nameserver", server, *_] if len(found.servers) < _MOST_SERVERS:
-            return found._replace(servers=(*found.servers, server))
+        case ["nameserver", server, *_] if len(config.servers) < _MOST_SERVERS:
+            return config._replace(servers=(*config.servers, server))
         case ["search" | "domain", *domains]:
             plain = (domain.strip(".").lower() for domain in domains)
-            return found._replace(search=tuple(domain for domain in plain if _is_name(domain)))
+            return config._replace(search=tuple(domain for domain in plain if _is_name(domain)))
         case ["options", *options]:
-            return found._replace(ndots=_ndots(options, found.ndots), by_tcp=found.by_tcp or "use-vc" in options)
-    return found
+            return config._replace(ndots=_ndots(options, config.ndots), by_tcp=config.by_tcp or "use-vc" in options)
+    return config
 
 
 def _is_name(text: str) -> bool:
@@ -66,12 +66,14 @@ def _is_name(text: str) -> bool:
 
 
 def _ndots(options: list[str], before: int) -> int:
-    given = [option.removeprefix("ndots:") for option in options if option.startswith("ndots:")]
-    return min(int(given[-1][:3]), _MOST_DOTS) if given and given[-1].isdecimal() and given[-1].isascii() else before
+    values = [option.removeprefix("ndots:") for option in options if option.startswith("ndots:")]
+    return (
+        min(int(values[-1][:3]), _MOST_DOTS) if values and values[-1].isdecimal() and values[-1].isascii() else before
+    )
 
 
 def is_in_hosts_file(name: str) -> bool:
-    """Such a name is never asked for, so it has nothing to sample."""
+    """Whether the name is in the hosts file, so that DNS is not queried for it."""
     plain = name.rstrip(".").lower()
     with contextlib.suppress(OSError):
         lines = (line.partition("#")[0].lower().split()[1:] for line in files.read(HOSTS).splitlines())

@@ -1,126 +1,131 @@
-"""`kube-node-ready check`: the same checks from this machine, for a person to read."""
+"""`kube-node-ready check`: run the same checks on this machine, and print the results."""
 
-import argparse
 import os
+import ssl
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from kube_node_ready.checks import access, kubeconfig, plan, report, sources
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.checks import access, kubeconfig, plan, report
 from kube_node_ready.checks.access import Access, NoAccessError
-from kube_node_ready.checks.model import CHECKS, FAILED, NOT_APPLICABLE, NOT_JUDGED, PASSED, SKIPPED, Here, Job, Result
-from kube_node_ready.checks.run import Limits, Observer, Runner
-from kube_node_ready.checks.settings import Settings, SettingsError
+from kube_node_ready.checks.check import CHECKS, Check, PodIdentity, Result
+from kube_node_ready.checks.runner import Limits, Observer, Runner
+from kube_node_ready.checks.settings import Settings
+from kube_node_ready.cli import words
+from kube_node_ready.cli.check_flags import Options
+from kube_node_ready.cli.words import safe
+from kube_node_ready.settings import worker
+from kubekit.diagnostics import DiagnosticsError
 
-_COLOURS = {
-    PASSED: "\033[32m",
-    FAILED: "\033[31m",
-    NOT_JUDGED: "\033[33m",
-    SKIPPED: "\033[2m",
-    NOT_APPLICABLE: "\033[2m",
+_COLORS = {
+    Verdict.PASSED: "\033[32m",
+    Verdict.FAILED: "\033[31m",
+    Verdict.INCONCLUSIVE: "\033[33m",
+    Verdict.SKIPPED: "\033[2m",
+    Verdict.NOT_APPLICABLE: "\033[2m",
 }
+NOTHING_CHECKED = 4
+"""As of `kube-node-ready --dry-run`."""
+_NOTHING = "nothing was checked"
 _PLAIN = "\033[0m"
 _HEAD = ("CHECK", "TARGET", "RESULT", "MS", "WHY")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Exit codes as the worker's: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 an unusable kubeconfig."""
-    parser = argparse.ArgumentParser(prog="kube-node-ready check")
-    describe(parser)
-    options = parser.parse_args(argv)
+def run(options: Options) -> int:
+    """Return the exit code, as the worker's: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 no access."""
     environ = dict(os.environ)
     if options.config:
-        environ[sources.FILE_VARIABLE] = options.config
+        environ[worker.FILE_VARIABLE] = str(options.config)
     try:
-        settings = sources.read(environ)
+        settings = worker.load(environ)
         return check(settings, options.kubeconfig, sys.stdout, output=options.output, dry_run=options.dry_run)
-    except (SettingsError, NoAccessError) as why:
-        sys.stderr.write(f"kube-node-ready check: {why}\n")
-        return 2 if isinstance(why, SettingsError) else 3
+    except (DiagnosticsError, NoAccessError) as error:
+        sys.stderr.write(f"kube-node-ready check: {safe(str(error))}\n")
+        return 2 if isinstance(error, DiagnosticsError) else 3
     except KeyboardInterrupt:
         return 130
-
-
-def describe(parser: argparse.ArgumentParser) -> None:
-    """What can be said to it."""
-    parser.description = (
-        "Runs the worker's checks from this machine. In a pod they are the same as the worker's; elsewhere\n"
-        "a kubeconfig says where the API server is, and what needs a cluster is skipped if there is none."
-    )
-    parser.epilog = "exit codes: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 an unusable kubeconfig."
-    parser.add_argument("--kubeconfig", metavar="FILE", type=Path, help="instead of KUBECONFIG or ~/.kube/config")
-    parser.add_argument("--config", metavar="FILE", help="the worker's settings, in YAML or JSON")
-    parser.add_argument("--dry-run", action="store_true", help="only list what would be checked, and ask nobody")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
 
 
 def check(
     settings: Settings, path: Path | None, stream: TextIO, *, output: str = "table", dry_run: bool = False
 ) -> int:
-    """0 unless a check failed; what is skipped has not failed."""
+    """Return 0 unless a check failed, and NOTHING_CHECKED if none was run, which a dry run does not attempt."""
     limits = Limits(settings.check_timeout_seconds, settings.timeout_seconds)
-    jobs = _jobs(settings, path, credentials=not dry_run)
-    results = Runner(limits, Observer()).run(plan.only_told(jobs) if dry_run else jobs)
+    checks = _jobs(settings, path, credentials=not dry_run)
+    results = Runner(limits, Observer()).run(plan.as_skipped(checks) if dry_run else checks)
     if output == "json":
-        stream.write(report.encode(os.environ.get("NODE_NAME") or os.uname().nodename, results).decode() + "\n")
+        found = report.encode(os.environ.get("NODE_NAME") or os.uname().nodename, results).decode()
+        stream.write(f"{words.escaped(found)}\n")
     else:
-        stream.writelines(f"{line}\n" for line in lines(results, colour=_wants_colour(stream)))
+        stream.writelines(f"{line}\n" for line in lines(results, color=_wants_color(stream)))
         stream.write(f"{summary(results)}\n")
-    return 0 if all(result.ok for result in results) else 1
+    if not all(result.ok for result in results):
+        return 1
+    if dry_run or _has_checked(results):
+        return 0
+    sys.stderr.write(f"kube-node-ready check: {_NOTHING}: all checks were skipped\n")
+    return NOTHING_CHECKED
 
 
-def _jobs(settings: Settings, path: Path | None, *, credentials: bool) -> tuple[Job, ...]:
-    """The kubeconfig that is asked for, else the pod's own ServiceAccount, else the usual kubeconfig, else nothing."""
-    if path is None and "KUBERNETES_SERVICE_HOST" in os.environ:
-        here = Here(os.environ.get("NODE_NAME", ""), os.environ.get("POD_NAMESPACE", ""))
+def _jobs(settings: Settings, path: Path | None, *, credentials: bool) -> tuple[Check, ...]:
+    """By --kubeconfig, else by KUBECONFIG, else by the pod's ServiceAccount, else by ~/.kube/config, else nothing."""
+    paths = str(path) if path else os.environ.get("KUBECONFIG", "")
+    if "KUBERNETES_SERVICE_HOST" in os.environ and not path and not access.has_kubeconfig(paths):
+        here = PodIdentity(os.environ.get("NODE_NAME", ""), os.environ.get("POD_NAMESPACE", ""))
         return plan.in_pod(settings, access.in_pod(os.environ), here)
     try:
-        found, why = _access(path, credentials=credentials)
+        found, reason = _access(paths, credentials=credentials)
     except NoAccessError as unusable:
         if path:  # whoever names a kubeconfig wants it used
             raise
-        found, why = None, str(unusable)
-    return plan.on_this_machine(settings, found, why)
+        found, reason = None, str(unusable)
+    return plan.on_this_machine(settings, found, reason)
 
 
-def _access(path: Path | None, *, credentials: bool) -> tuple[Access | None, str]:
-    place = path or kubeconfig.default()
-    if place is None:
+def _access(paths: str, *, credentials: bool) -> tuple[Access | None, str]:
+    paths = paths or kubeconfig.usual() or ""
+    if not paths:
         return None, "needs a cluster, and there is neither a ServiceAccount nor a kubeconfig"
-    return kubeconfig.load(place, credentials=credentials), ""
+    found = kubeconfig.load(paths, credentials=credentials)
+    if found.context.verify_mode is ssl.CERT_NONE:
+        sys.stderr.write(f"warning: {kubeconfig.INSECURE} for {found.target}: insecure-skip-tls-verify is true\n")
+    return found, ""
 
 
 def summary(results: Sequence[Result]) -> str:
     """Whoever looks at the last line only should know whether anything was checked at all."""
     counted = Counter(result.verdict for result in results)
-    told = ", ".join(f"{counted[verdict]} {verdict}" for verdict in _COLOURS if counted[verdict])
-    return (
-        told
-        if any(result.verdict not in (SKIPPED, NOT_APPLICABLE) for result in results)
-        else f"{told}: nothing was checked"
-    )
+    told = ", ".join(f"{counted[verdict]} {verdict.text}" for verdict in _COLORS if counted[verdict])
+    return told if _has_checked(results) else f"{told}: {_NOTHING}"
 
 
-def lines(results: Sequence[Result], *, colour: bool) -> list[str]:
+def _has_checked(results: Iterable[Result]) -> bool:
+    return any(result.verdict not in (Verdict.SKIPPED, Verdict.NOT_APPLICABLE) for result in results)
+
+
+def lines(results: Sequence[Result], *, color: bool) -> list[str]:
     in_order = sorted(results, key=lambda result: CHECKS.index(result.name))
-    rows = [_HEAD, *((one.name, one.target, one.verdict, str(one.ms), one.error) for one in in_order)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
-    return [_line(row, widths, _COLOURS.get(row[2], "") if colour else "") for row in rows]
+    rows = [_HEAD, *((one.name, safe(one.target), one.verdict.text, str(one.ms), safe(one.error)) for one in in_order)]
+    widths = [max(words.columns(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
+    colors = ["", *(_COLORS[one.verdict] if color else "" for one in in_order)]
+    return [_line(row, widths, own) for row, own in zip(rows, colors, strict=True)]
 
 
-def _line(row: Sequence[str], widths: Sequence[int], colour: str) -> str:
-    name, target, verdict, ms, why = row
+def _line(row: Sequence[str], widths: Sequence[int], color: str) -> str:
+    name, target, verdict, ms, reason = row
+    padding = [" " * (width - words.columns(text)) for text, width in zip(row, widths, strict=False)]
     cells = [
-        name.ljust(widths[0]),
-        target.ljust(widths[1]),
-        colour + verdict.ljust(widths[2]) + (_PLAIN if colour else ""),
-        ms.rjust(widths[3]),
-        why,
+        name + padding[0],
+        target + padding[1],
+        color + verdict + padding[2] + (_PLAIN if color else ""),
+        padding[3] + ms,
+        reason,
     ]
     return "  ".join(cells).rstrip()
 
 
-def _wants_colour(stream: TextIO) -> bool:
-    return stream.isatty() and not os.environ.get("NO_COLOR")
+def _wants_color(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,5 +1,6 @@
-"""The cluster, read once. What this caller may not read, and can do without, is noted."""
+"""Read the cluster once. What the caller has no permission to read, and is optional, becomes a note."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,32 +9,40 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from kube_node_ready import __version__, ledger, objects, watched
-from kube_node_ready.api_paths import collection_path
-from kube_node_ready.console import installed, picture
-from kube_node_ready.console.installed import Installed
-from kube_node_ready.console.picture import Picture
-from kube_node_ready.console.rights import NoAccess, NotAllowed, asking, told
+from kube_node_ready import __version__
+from kube_node_ready.api import objects
+from kube_node_ready.api.nesting import tolerant
+from kube_node_ready.api.paths import collection_path
+from kube_node_ready.api.report import printable
+from kube_node_ready.cli import fleet, installation
+from kube_node_ready.cli.fleet import FleetView
+from kube_node_ready.cli.installation import Installed
+from kube_node_ready.cli.output import say
+from kube_node_ready.cli.permissions import NoAccess, NotAllowed, requires, told
+from kube_node_ready.controller import removal_ledger, resources
 from kube_node_ready.kube.access import Access, access
-from kube_node_ready.kube.cache import Kind
-from kube_node_ready.kube.client import MAX_PAGE_BYTES, Kube, resource
+from kube_node_ready.kube.client import MAX_PAGE_BYTES, KubeClient, resource
 from kube_node_ready.kube.errors import AccessError, NotFound, Unreachable
+from kube_node_ready.kube.informer import Resource
+from kube_node_ready.kube.pages import EndlessList, Pages
 from kube_node_ready.kube.wire import Page, W
-from kube_node_ready.verify.model import Ledger, Worker
-from kube_node_ready.verify.report import printable
+from kube_node_ready.verification.model import Ledger, Worker
 
 _AGENT = f"kube-node-ready-cli/{__version__}"
 _PAGE = "500"
-_UNREAD = Ledger(trouble="the ledger of removals could not be read from here")
+_LIST_SECONDS = 300.0
+"""For all pages together."""
+_UNREAD = Ledger(error="the removal ledger cannot be read")
 T = TypeVar("T")
 
 
-class Place(Struct, frozen=True):
+class ClusterLocation(Struct, frozen=True):
     """Which cluster, as whom, and where there it is installed."""
 
     namespace: str
     kubeconfig: Path | None = None
     context: str | None = None
+    warns: bool = True
 
 
 class Notes(list[str]):
@@ -45,97 +54,110 @@ class Notes(list[str]):
 
 
 @asynccontextmanager
-async def cluster(place: Place) -> AsyncIterator[Kube]:
+async def cluster(place: ClusterLocation) -> AsyncIterator[KubeClient]:
     found = _access(place)
     try:
-        async with Kube(found, agent=_AGENT) as kube:
+        async with KubeClient(found, agent=_AGENT) as kube:
             yield kube
-    except (NoAccess, Unreachable) as why:
-        cause = why if isinstance(why, Unreachable) else why.__cause__
+    except (NoAccess, Unreachable) as error:
+        cause = error if isinstance(error, Unreachable) else error.__cause__
         if not isinstance(cause, Unreachable):
             raise
-        raise NoAccess(f"the API server {found.server} does not answer: {cause.message}") from why
+        raise NoAccess(f"the API server {found.server} does not answer: {cause.message}") from error
 
 
-def _access(place: Place) -> Access:
+def _access(place: ClusterLocation) -> Access:
     try:
-        return access(place.kubeconfig, place.context)
-    except AccessError as why:
-        raise told(why) from why
+        found = access(place.kubeconfig, place.context)
+    except AccessError as error:
+        raise told(error) from error
+    if found.is_insecure and place.warns:
+        say(f"warning: TLS verification disabled for {found.server}: insecure-skip-tls-verify is true")
+    return found
 
 
-async def what_is_installed(kube: Kube, namespace: str, notes: Notes) -> Installed:
+async def find_installation(kube: KubeClient, namespace: str, notes: Notes) -> Installed:
     path = collection_path("v1", "configmaps", namespace=namespace)
-    kind = Kind(path, objects.ConfigMap, _same, _name, {"labelSelector": installed.SELECTOR})
+    kind = Resource(path, objects.ConfigMap, _same, _name, {"labelSelector": installation.SELECTOR})
     try:
-        found, note = installed.read(await listed(kube, kind, namespace), namespace)
-    except NotAllowed as why:
-        notes.add(f"{why}. Without it the configuration is not known, and the defaults are assumed")
-        return installed.defaults(namespace)
+        found, note = installation.read(await listed(kube, kind, namespace), namespace)
+    except NotAllowed as error:
+        notes.add(f"{error}. Without it the configuration is not known, and the defaults are assumed")
+        return installation.defaults(namespace)
     notes.add(note)
     if found.dry_run:
         notes.add("dryRun is on: nothing is written, and no node is verified")
     return found
 
 
-async def look(kube: Kube, namespace: str, notes: Notes) -> Picture:
-    found = await what_is_installed(kube, namespace, notes)
-    known = await listed(kube, picture.nodes(found))
-    seen = Picture(found).put(known, await _workers(kube, found, notes), await book(kube, found, notes))
+async def look(kube: KubeClient, namespace: str, notes: Notes) -> FleetView:
+    found = await find_installation(kube, namespace, notes)
+    known = await listed(kube, fleet.nodes(found))
+    seen = FleetView(found).put(known, await _workers(kube, found, notes), await read_ledger(kube, found, notes))
     notes.extend(seen.notes)
     return seen
 
 
-async def _workers(kube: Kube, found: Installed, notes: Notes) -> list[Worker | None]:
+async def _workers(kube: KubeClient, found: Installed, notes: Notes) -> list[Worker | None]:
     try:
-        return await listed(kube, watched.workers(found.scope), found.namespace)
-    except NotAllowed as why:
-        notes.add(f"{why}. Without it, running workers are not seen")
+        return await listed(kube, resources.workers(found.scope), found.namespace)
+    except NotAllowed as error:
+        notes.add(f"{error}. Without it, running workers are not seen")
         return []
 
 
-async def book(kube: Kube, found: Installed, notes: Notes) -> Ledger:
+async def read_ledger(kube: KubeClient, found: Installed, notes: Notes) -> Ledger:
     """The ledger of removals, if nodes may be removed at all."""
     if not found.policy.removal:
-        return ledger.MISSING
+        return removal_ledger.MISSING
     try:
-        with asking("get", "configmaps", found.namespace):
+        with requires("get", "configmaps", found.namespace):
             answer = await kube.get(found.scope.ledger_path)
     except NotFound:
-        return ledger.MISSING
-    except NotAllowed as why:
-        notes.add(f"{why}. Without it, nobody here knows what may be removed")
+        return removal_ledger.MISSING
+    except NotAllowed as error:
+        notes.add(f"{error}. Without it, what can be removed is unknown")
         return _UNREAD
-    return ledger.read(decoded(answer, objects.ConfigMap))
+    return removal_ledger.read(decoded(answer, objects.ConfigMap))
 
 
-async def listed(kube: Kube, kind: Kind[W, T], namespace: str = "") -> list[T]:
-    """All there are, page by page."""
+async def listed(kube: KubeClient, kind: Resource[W, T], namespace: str = "") -> list[T]:
+    """Return all objects, page by page, within one deadline."""
+    try:
+        async with asyncio.timeout(_LIST_SECONDS):
+            return await _listed(kube, kind, namespace)
+    except TimeoutError as error:
+        raise NoAccess(f"{kind.path}: the list is not complete after {_LIST_SECONDS:g} s") from error
+    except EndlessList as error:
+        raise NoAccess(error.message) from error
+
+
+async def _listed(kube: KubeClient, kind: Resource[W, T], namespace: str) -> list[T]:
     found: list[T] = []
-    more: dict[str, str] = {}
+    pages, more = Pages(kind.path), dict[str, str]()
     while True:
-        with asking("list", resource(kind.path), namespace):
+        with requires("list", resource(kind.path), namespace):
             params = {**kind.params, **more, "limit": _PAGE}
             page = decoded(await kube.get(kind.path, max_bytes=MAX_PAGE_BYTES, **params), Page)  # type: ignore[arg-type]
-        found += [kind.keep(decoded(item, kind.wire)) for item in page.items]
+        found += [kind.transform(decoded(item, kind.wire)) for item in page.items]
         if not page.metadata.continue_:
             return found
-        more = {"continue": page.metadata.continue_}
+        more = pages.after(page.metadata.continue_)
 
 
-async def may_watch(kube: Kube, kind: Kind[W, T], namespace: str = "") -> None:
+async def may_watch(kube: KubeClient, kind: Resource[W, T], namespace: str = "") -> None:
     """Raises what keeps us from it, before anything is built on it. A right may hold for one name only."""
     params = {"fieldSelector": "metadata.name=nothing", **kind.params, "watch": "1", "timeoutSeconds": "1"}
-    with asking("watch", resource(kind.path), namespace):
+    with requires("watch", resource(kind.path), namespace):
         async with kube.stream(kind.path, **params):  # type: ignore[arg-type]
             pass
 
 
 def decoded(answer: bytes, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(answer, type=kind)
-    except msgspec.MsgspecError as why:
-        raise NoAccess(f"what answers there is not Kubernetes: {printable(str(why))}") from why
+        return tolerant(msgspec.json.Decoder(kind).decode)(answer)
+    except msgspec.MsgspecError as error:
+        raise NoAccess(f"cannot decode the response of the API server: {printable(str(error))}") from error
 
 
 def _same(wire: objects.ConfigMap) -> objects.ConfigMap:

@@ -1,64 +1,62 @@
-"""`config check`: a configuration file, read as the controller or a worker would read it."""
+"""`config check`: validate a configuration file as the controller or a worker reads it."""
 
-import argparse
+import os
 import sys
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from kube_node_ready import config
-from kube_node_ready.checks import settings, sources
-from kube_node_ready.checks.settings import SettingsError
-from kube_node_ready.config import ConfigError
+from kube_node_ready.settings import config, images, sources, worker
+from kubekit.diagnostics import Diagnostic, DiagnosticsError
+from kubekit.terminal import on_one_line
 
 OK, MISTAKES = 0, 2
 _VALUES = frozenset({"config", "controller", "deploymentMode", "image"})
 _OF_THE_CHART = (
-    "these look like values of the Helm chart, which `helm template` checks; a configuration is what stands there "
-    "under controller.config"
+    "these look like values of the Helm chart, which `helm template` checks; the configuration is their key "
+    "controller.config"
 )
 
 
-def run(options: argparse.Namespace) -> int:
-    found, notes = _mistakes(options.file, worker=options.worker)
+def run(file: Path, *, is_workers: bool) -> int:
+    found, notes = _check(file, is_workers=is_workers)
     if found:
-        sys.stderr.writelines(f"{_named(mistake, options.file)}\n" for mistake in found)
-        if _keys(options.file) & _VALUES:
+        sys.stderr.writelines(f"{_named(diagnostic, file)}\n" for diagnostic in found)
+        if _keys(file) & _VALUES:
             sys.stderr.write(f"note: {_OF_THE_CHART}\n")
         return MISTAKES
-    sys.stdout.write(f"{options.file}: fine\n")
-    sys.stderr.writelines(f"note: {note}\n" for note in notes)
+    sys.stdout.write(f"{on_one_line(f'{file}: fine')}\n")
+    sys.stderr.writelines(f"note: {on_one_line(note)}\n" for note in notes)
     return OK
 
 
-def _named(mistake: str, file: Path) -> str:
-    """With its file, unless it is about the file as a whole, and names it."""
-    if mistake.startswith((f"{file} ", f"the file {file} ")):
-        return mistake
-    return f"{file}: {mistake.removeprefix(f'{file.name}: ')}"
+def _named(diagnostic: Diagnostic, file: Path) -> Diagnostic:
+    """With the path of the file as it was given."""
+    location = diagnostic.location
+    is_in_file = location.source in ("", file.name)
+    return diagnostic._replace(location=location._replace(source=str(file))) if is_in_file else diagnostic
 
 
-def _mistakes(file: Path, *, worker: bool) -> tuple[list[str], tuple[str, ...]]:
+def _check(file: Path, *, is_workers: bool) -> tuple[tuple[Diagnostic, ...], tuple[str, ...]]:
     """And what has no effect, or should be known."""
     try:
-        if worker or _looks_like_workers(file):
-            settings.gather([(file.name, sources.from_file(str(file)))])
-            return [], ("these are the settings of a worker",)
-        return [], config.load(file, {}, {}).notes
-    except (ConfigError, SettingsError) as why:
-        return [str(mistake) for mistake in why.mistakes], ()
-
-
-def _looks_like_workers(file: Path) -> bool:
-    return is_workers(_keys(file))
+        if is_workers or looks_like_workers(_keys(file)):
+            worker.read([sources.from_file(str(file))])
+            return (), ("these are the settings of a worker",)
+        own_image = os.environ.get(images.VARIABLE, "")
+        loaded = config.load(file, {images.VARIABLE: own_image}, {})
+        return (), (*loaded.warnings, *images.warnings(loaded.worker.image, own_image))
+    except DiagnosticsError as error:
+        return error.diagnostics, ()
 
 
 def _keys(file: Path) -> AbstractSet[str]:
     try:
-        return sources.from_file(str(file)).keys()
-    except SettingsError:  # the controller's reader says it with the line
+        _, tree, _ = sources.from_file(str(file))
+        return tree.keys()
+    except DiagnosticsError:  # the controller's reader says it with the line
         return frozenset()
 
 
-def is_workers(keys: AbstractSet[str]) -> bool:
+def looks_like_workers(keys: AbstractSet[str]) -> bool:
     """Every key could be a worker's; and only a worker's, since `logging` is in both."""
-    return bool(keys) and keys <= settings.NAMES and keys != {"logging"}
+    return bool(keys) and keys <= worker.TABLE.fields.keys() and keys != {"logging"}

@@ -1,22 +1,25 @@
-"""Mistakes of whoever typed the command, each a sentence."""
+"""Errors in the use of a command, each with one message."""
 
 from collections.abc import Iterable, Sequence
 
-from kube_node_ready.configuration.spelling import similar
-from kube_node_ready.console import words
-from kube_node_ready.verify.report import printable
+from kube_node_ready.api.report import printable
+from kubekit import durations
+from kubekit.suggestions import did_you_mean
 
 
-class Mistake(Exception):  # noqa: N818  theirs, and told to them
-    """The command cannot be meant as it stands."""
+class UsageError(Exception):
+    """The command is invalid."""
 
 
 def check_names(names: Sequence[str], known: Iterable[str]) -> None:
-    """All that are unknown, with the nearest that are."""
+    """Raise an error that names all unknown nodes, with the most similar known ones."""
     there = list(known)
     missing = [name for name in names if name not in set(there)]
     if not missing:
         return
-    meant = [(name, similar(name, there)) for name in missing]
+    meant = [(name, did_you_mean(name, there)) for name in missing]
     guesses = [f"{printable(name)} (did you mean {near}?)" if near else printable(name) for name, near in meant]
-    raise Mistake(f"there is no node {words.listed(guesses)}; there are {words.count(len(there), 'node')}")
+    raise UsageError(
+        f"node not found: {durations.listed(guesses)}; "
+        f"the cluster has {durations.plural(len(there), 'node', thousands=',')}"
+    )

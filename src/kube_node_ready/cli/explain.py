@@ -1,24 +1,32 @@
-"""`explain`: reads what one node's story needs, and prints it."""
+"""`explain`: read everything about one node, and print it."""
 
-import argparse
 import asyncio
+import io
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from kube_node_ready import objects
-from kube_node_ready.console import mistakes, output, reading, table
-from kube_node_ready.console.leader import Leader, leader
-from kube_node_ready.console.reading import Notes, decoded
-from kube_node_ready.console.rights import NotAllowed, asking
-from kube_node_ready.console.status import needs_attention, place
-from kube_node_ready.console.story import Event, Facts, Part, headline, story
-from kube_node_ready.console.table import Look
-from kube_node_ready.kube.client import Kube
-from kube_node_ready.verify import events
+import msgspec
+from rich.console import Console
+from rich.text import Text
 
-_WIDEST = 110
+from kube_node_ready.api import objects
+from kube_node_ready.cli import cluster, errors, output, table
+from kube_node_ready.cli.cluster import ClusterLocation, Notes, decoded
+from kube_node_ready.cli.explain_text import Event, Facts, Part, headline, story
+from kube_node_ready.cli.leader import Leader, leader
+from kube_node_ready.cli.permissions import NoAccess, NotAllowed, requires
+from kube_node_ready.cli.status import needs_attention
+from kube_node_ready.cli.table import Style
+from kube_node_ready.kube.client import KubeClient
+from kube_node_ready.kube.wire import Page
+from kube_node_ready.verification import events
+
+_NARROWEST, _WIDEST = 40, 110
+_INDENT = "    "
+# Every kubelet can write Events about every node, any number of them and up to 1.5 MB each.
+_PAGE = "100"
+_MOST_PAGES = 10
 
 
 class _Source(objects.Wire, frozen=True):
@@ -35,55 +43,74 @@ class _Event(objects.Wire, frozen=True):
     event_time: datetime | None = None
 
 
-class _Events(objects.Wire, frozen=True):
-    items: tuple[_Event, ...] = ()
+def run(place: ClusterLocation, node: str) -> int:
+    return asyncio.run(_run(place, node))
 
 
-def run(options: argparse.Namespace) -> int:
-    return asyncio.run(_run(options))
-
-
-async def _run(options: argparse.Namespace) -> int:
+async def _run(place: ClusterLocation, node: str) -> int:
     notes = Notes()
-    async with reading.cluster(place(options)) as kube:
-        picture = await reading.look(kube, options.namespace, notes)
-        mistakes.check_names([options.node], picture.known)
+    async with cluster.cluster(place) as kube:
+        picture = await cluster.look(kube, place.namespace, notes)
+        errors.check_names([node], picture.known)
         installed = picture.installed
-        facts = Facts(await _events(kube, options.node, notes), await _leader(kube, installed.lease, notes))
-    standing = picture.standing(options.node, datetime.now(UTC))
+        facts = Facts(await _events(kube, node, notes), await _leader(kube, installed.lease, notes))
+    standing = picture.standing(node, datetime.now(UTC))
     assert standing, "its name was checked"
-    look = output.look(sys.stdout)
-    output.out([table.painted(headline(standing), table.phase_colour(standing.phase), wanted=look.colour)])
-    output.out(told(story(standing, installed, facts), look))
+    output.out([Text(headline(standing), table.phase_style(standing.phase))])
+    output.out(lines(story(standing, installed, facts), output.look(sys.stdout)))
     output.note(notes)
     return needs_attention([standing], named=True)
 
 
-def told(parts: Sequence[Part], look: Look) -> Iterator[str]:
-    """Wrapped for a terminal; in a pipe, a sentence is a line."""
+def lines(parts: Sequence[Part], look: Style) -> Iterator[Text]:
+    """Return the parts, wrapped for a terminal; in a pipe, a sentence is a line."""
     for part in parts:
-        yield ""
-        yield table.painted(part.title, table.BOLD, wanted=look.colour)
+        yield Text()
+        yield Text(part.title, table.BOLD)
         for line in part.lines:
             yield from _wrapped(line, look.width)
 
 
-def _wrapped(line: str, width: int | None) -> list[str]:
-    if width is None or line.startswith("kubectl "):  # a command is copied whole
-        return [f"  {line}"]
-    room = max(40, min(width, _WIDEST))
-    return textwrap.wrap(line, room, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+def _wrapped(line: str, width: int | None) -> Iterator[Text]:
+    if width is None or line.startswith("kubectl "):  # a command must be copied as one line
+        yield Text(f"  {line}")
+        return
+    room = max(_NARROWEST, min(width, _WIDEST)) - len(_INDENT)
+    for number, part in enumerate(Text(line).wrap(Console(file=io.StringIO()), room)):
+        part.rstrip()
+        yield Text.assemble(_INDENT if number else "  ", part)
 
 
-async def _events(kube: Kube, name: str, notes: Notes) -> tuple[Event, ...] | None:
-    about = f"involvedObject.kind=Node,involvedObject.name={name}"
+async def _events(kube: KubeClient, name: str, notes: Notes) -> tuple[Event, ...] | None:
+    """Those that can be read. The rest is noted: no Event must hide what else is known about the node."""
+    params = {"fieldSelector": f"involvedObject.kind=Node,involvedObject.name={name}", "limit": _PAGE}
+    found: list[Event | None] = []
     try:
-        with asking("list", "events", "default"):
-            found = decoded(await kube.get(events.PATH, fieldSelector=about), _Events).items
-    except NotAllowed as why:
-        notes.add(f"{why}. Without it, there are no Events here")
+        for _ in range(_MOST_PAGES):
+            with requires("list", "events", "default"):
+                page = decoded(await kube.get(events.PATH, **params), Page)  # type: ignore[arg-type]
+            found += map(_readable, page.items)
+            if not page.metadata.continue_:
+                break
+            params["continue"] = page.metadata.continue_
+        else:
+            notes.add(f"this node has more than {len(found)} Events; the others were not read")
+    except NotAllowed as error:
+        notes.add(f"{error}. Without it, Events are not shown")
         return None
-    return tuple(_event(wire) for wire in found)
+    except NoAccess as error:
+        notes.add(f"Events could not be read: {error}")
+    if unread := found.count(None):
+        notes.add(f"Events that could not be read: {unread}")
+    return tuple(event for event in found if event)
+
+
+def _readable(item: msgspec.Raw) -> Event | None:
+    """Or None. The API server stores times that Python does not have, such as those of the year 10000."""
+    try:
+        return _event(decoded(item, _Event))
+    except NoAccess:
+        return None
 
 
 def _event(wire: _Event) -> Event:
@@ -91,11 +118,14 @@ def _event(wire: _Event) -> Event:
     return Event(at, wire.reason, wire.message, wire.source.component, wire.count or 1)
 
 
-async def _leader(kube: Kube, path: str, notes: Notes) -> Leader | None:
+async def _leader(kube: KubeClient, path: str, notes: Notes) -> Leader | None:
     if not path:
         return None
     try:
         return await leader(kube, path)
-    except NotAllowed as why:
-        notes.add(f"{why}. Without it, nobody here knows whether a controller is at work")
+    except NotAllowed as error:
+        notes.add(f"{error}. Without it, whether a controller is running is unknown")
+        return None
+    except NoAccess as error:
+        notes.add(f"the Lease could not be read: {error}")
         return None

@@ -1,29 +1,33 @@
-"""One node's whole story in plain words. Pure: everything it tells was read before."""
+"""Describe the status and history of one node as text. Pure: everything was read before."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kube_node_ready.console import words
-from kube_node_ready.console.installed import Installed, Mode
-from kube_node_ready.console.leader import Leader
-from kube_node_ready.console.picture import Standing
-from kube_node_ready.verify import attempt, budget
-from kube_node_ready.verify.model import Outcome, Phase, RemovalPolicy
-from kube_node_ready.verify.report import CheckResult, printable
+from kube_node_ready.api.record import Outcome
+from kube_node_ready.api.report import CheckResult, TargetResult, printable
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.cli import words
+from kube_node_ready.cli.fleet import NodeStatus
+from kube_node_ready.cli.installation import Installed, Mode
+from kube_node_ready.cli.leader import Leader
+from kube_node_ready.verification import attempts, removal_budget
+from kube_node_ready.verification.model import Phase, RemovalPolicy
+from kubekit import durations
 
 _MOST_EVENTS = 20
 HINTS = {
     "dns": "Is cluster DNS up, and does the node reach its Service (kube-proxy, CNI, NetworkPolicies)?",
     "api": "Alone, it is TLS or the token: a proxy in between, a wrong clock, another cluster's CA.",
     "network": "Dropped packets are routes, security groups, the MTU or the CNI; a refusal is the target's.",
-    "services": "The Service is missing or has no ready endpoint; then every node says so, and none is at fault.",
+    "services": "The Service is missing or has no ready endpoint; then every node reports it, and no node is at fault.",
     "payload": "Small packets pass and large ones do not: is the overlay's MTU larger than the network's?",
-    "clock": "Does time synchronisation run on the node?",
-    "matrix": "Most pods on other nodes cannot be reached from here: routes between nodes, or the CNI.",
+    "clock": "Does time synchronization run on the node?",
+    "matrix": "Most peers on other nodes cannot be reached from here: routes between nodes, the CNI, or a firewall.",
 }
-"""What docs/troubleshooting.md says of each check, in a sentence."""
+"""What docs/how-to/troubleshooting.md explains about each check, in a sentence."""
 
 
 class Event(Struct, frozen=True):
@@ -46,7 +50,7 @@ class Part(Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-def story(standing: Standing, installed: Installed, facts: Facts) -> list[Part]:
+def story(standing: NodeStatus, installed: Installed, facts: Facts) -> list[Part]:
     parts = [
         Part("Gate", tuple(_gate(standing, installed))),
         Part("Attempts", tuple(_attempts(standing, installed))),
@@ -60,31 +64,31 @@ def story(standing: Standing, installed: Installed, facts: Facts) -> list[Part]:
     return [part for part in parts if part.lines]
 
 
-def headline(standing: Standing) -> str:
-    why = f"waits for {standing.waits_for}" if standing.begins and standing.gates else standing.waits_for
-    return f"{printable(standing.name)} is {standing.phase}{f': {why}' if why else ''}"
+def headline(standing: NodeStatus) -> str:
+    reason = f"waits for {standing.waits_for}" if standing.begins and standing.gates else standing.waits_for
+    return f"{printable(standing.name)} is {standing.phase}{f': {reason}' if reason else ''}"
 
 
-def _gate(standing: Standing, installed: Installed) -> Iterator[str]:
+def _gate(standing: NodeStatus, installed: Installed) -> Iterator[str]:
     node, policy, now = standing.node, installed.policy, standing.seen.now
     joined = standing.known.created
     label = f"{policy.label}={policy.label_value}"
     if standing.gates:
-        taints = words.listed(list(standing.gates))
-        yield f"Closed, by {taints}: only what tolerates that is scheduled here."
+        taints = durations.listed(list(standing.gates))
+        yield f"Closed by {taints}: only pods that tolerate it are scheduled here."
     elif node.labelled:
-        yield f"Open. The node bears the label {label}."
+        yield f"Open. The node has the label {label}."
     elif standing.guarded:
-        yield f"Open, but the node has something to prove: it lacks the label {label}."
+        yield f"Open, but the node is not verified: it does not have the label {label}."
     else:
         yield f"None: {printable(standing.decision.reason, words.LONGEST)}."
     if joined:
-        yield f"The node joined {words.ago(joined, now)} ({words.moment(joined)})."
+        yield f"The node joined {durations.format_ago(joined, now)} ({durations.format_time(joined)})."
     if node.deleting:
         yield "It is being deleted."
 
 
-def _attempts(standing: Standing, installed: Installed) -> Iterator[str]:
+def _attempts(standing: NodeStatus, installed: Installed) -> Iterator[str]:
     record, now = standing.node.record, standing.seen.now
     if standing.refusal:
         yield f"{printable(standing.refusal, words.LONGEST)}."
@@ -92,7 +96,7 @@ def _attempts(standing: Standing, installed: Installed) -> Iterator[str]:
         yield "None has ended yet."
     if not record.attempt:
         return
-    when = f" {words.ago(record.at, now)}" if record.at else ""
+    when = f" {durations.format_ago(record.at, now)}" if record.at else ""
     reason = printable(record.reason, words.LONGEST)
     if record.outcome is Outcome.PENDING and not standing.guarded:
         yield f"Not verified by us: {reason}{when}."
@@ -107,69 +111,77 @@ def _attempts(standing: Standing, installed: Installed) -> Iterator[str]:
         yield _in_a_row(standing, installed)
 
 
-def _in_a_row(standing: Standing, installed: Installed) -> str:
+def _in_a_row(standing: NodeStatus, installed: Installed) -> str:
     record, most = standing.node.record, installed.policy.max_failures
     row = "" if record.failures == 1 else " in a row"
-    often = f"It failed {words.times(record.failures)}{row}"
+    often = f"It failed {durations.times(record.failures)}{row}"
     if record.outcome is Outcome.PASSED:
         rule = installed.policy.reverification
         return f"{often} since it passed{f', and {rule.threshold} close the gate' if rule else ''}."
-    since = f", for {words.span(standing.seen.now - record.since)}" if record.since and row else ""
+    since = f", for {durations.format_duration(standing.seen.now - record.since)}" if record.since and row else ""
     often += f"{since}."
     return (
         often
         if installed.assumed
-        else f"{often} After {most} in a row it is given up: tried slowly, and removed if that is on."
+        else f"{often} After {most} in a row it is exhausted: retried rarely, and removed if removal is enabled."
     )
 
 
-def _checks(standing: Standing) -> Iterator[str]:
+def _checks(standing: NodeStatus) -> Iterator[str]:
     """With each target and its error while the worker is there; otherwise as they are on record."""
     record = standing.node.record
     last = next((worker for worker in standing.seen.workers if worker.attempt == record.attempt), None)
     found = last.report.checks if last and last.report and last.report.checks else record.checks
     width = max((len(_subject(check)) for check in found), default=0)
     for check in found:
-        verdict = "passed" if check.ok else "FAILED"
-        why = f"  {printable(check.error, words.LONGEST)}" if check.error else ""
-        yield f"{_subject(check).ljust(width)}  {verdict}  {check.ms:>6} ms{why}"
+        reason = f"  {printable(check.error, words.LONGEST)}" if check.error else ""
+        yield f"{_subject(check).ljust(width)}  {_verdict(check)}  {check.ms:>6} ms{reason}"
 
 
-def _subject(check: CheckResult) -> str:
+def _verdict(check: CheckResult | TargetResult) -> str:
+    """As the worker reported it. A record has no verdicts, only what passed and what applied."""
+    if isinstance(check, TargetResult):
+        return check.verdict.text.upper() if check.verdict is Verdict.FAILED else check.verdict.text
+    if not check.applies:
+        return "not applicable"
+    return "passed" if check.ok else "FAILED"
+
+
+def _subject(check: CheckResult | TargetResult) -> str:
     return printable(f"{check.name} {check.target}".strip())
 
 
-def _next(standing: Standing) -> Iterator[str]:
-    left, worker = standing.decision.recheck, attempt.undecided(standing.seen)
-    at = f" (at {words.moment(standing.due)})" if standing.due else ""
+def _next(standing: NodeStatus) -> Iterator[str]:
+    left, worker = standing.decision.recheck, attempts.current(standing.seen)
+    at = f" (at {durations.format_time(standing.due)})" if standing.due else ""
     number = standing.node.record.attempt + 1
     if standing.refusal:
         yield "The controller writes it again, less and less often, until the API server accepts it."
     elif standing.begins:
-        yield f"Attempt {standing.begins}, as soon as {standing.beginner} begins it."
+        yield f"Attempt {standing.begins}, as soon as {standing.initiator} begins it."
     elif worker and left is not None:
         running = f"The worker of attempt {worker.attempt} is {worker.state}"
-        yield f"{running}; it must be done within {words.span(left)}{at}."
+        yield f"{running}; it must be done within {durations.format_duration(left)}{at}."
     elif standing.phase in (Phase.BACKING_OFF, Phase.EXHAUSTED) and left is not None:
-        yield f"Attempt {number} begins in {words.span(left)}{at}."
+        yield f"Attempt {number} begins in {durations.format_duration(left)}{at}."
     elif standing.phase is Phase.HELD and left is not None:
-        yield f"It is looked at again in {words.span(left)}{at}, in case it may be removed by then."
+        yield f"It is reconciled again in {durations.format_duration(left)}{at}, in case it can be removed by then."
     elif standing.phase is Phase.EXHAUSTED:
-        yield "Nothing, until someone asks for it: reconciliation.exhaustedRetrySeconds is 0."
+        yield "Nothing, until you request it: reconciliation.exhaustedRetrySeconds is 0."
     elif standing.verified and left is not None:
-        yield f"It is checked again in {words.span(left)}{at}."
+        yield f"It is checked again in {durations.format_duration(left)}{at}."
     elif standing.phase is Phase.REMOVING:
         yield "It is removed."
     elif standing.verified or standing.phase is Phase.IGNORED:
-        yield "Nothing, as long as it stays as it is."
+        yield "Nothing, unless the node changes."
     else:
         yield f"{printable(standing.decision.reason, words.LONGEST)}."
 
 
-def _removal(standing: Standing, installed: Installed) -> Iterator[str]:
+def _removal(standing: NodeStatus, installed: Installed) -> Iterator[str]:
     policy = installed.policy
     if installed.assumed:
-        yield "Unknown: the configuration could not be read from here."
+        yield "Unknown: the configuration cannot be read."
         return
     if installed.mode is Mode.DAEMONSET:
         yield "Never: in DaemonSet mode no node is removed."
@@ -179,42 +191,41 @@ def _removal(standing: Standing, installed: Installed) -> Iterator[str]:
         return
     record = standing.node.record
     if not standing.guarded:
-        yield "Not now: it has nothing to prove."
+        yield "Not now: it does not have to be verified."
         return
     if not standing.gates:
-        yield "Not now: a node that is open is spared."
-    elif record.blamed < policy.max_failures:
+        yield "Not now: a node without a gate is not removed."
+    elif record.node_failures < policy.max_failures:
+        failures = durations.plural(record.node_failures, "failure", thousands=",")
         yield (
-            f"Not yet: {words.count(record.blamed, 'failure')} in a row by its own fault, and it takes "
-            f"{policy.max_failures}, and one more right before."
+            f"Not yet: {failures} in a row are caused by the node; "
+            f"{policy.max_failures} are needed, and one more immediately before the removal."
         )
     else:
-        yield "It failed often enough, by its own fault." + (
-            "" if record.blamed > policy.max_failures else " It is checked once more right before."
+        yield "It failed often enough." + (
+            "" if record.node_failures > policy.max_failures else " It is checked once more immediately before."
         )
-    if held := budget.held(standing.seen, policy.removal):
-        yield f"It would have to stay: {printable(held, words.LONGEST)}."
+    if held := removal_budget.blocked_reason(standing.seen, policy.removal):
+        yield f"Blocked: {printable(held, words.LONGEST)}."
     else:
-        yield f"The budget would allow it: {_spent(standing, policy.removal)}."
+        yield f"The removal budget allows it: {_spent(standing, policy.removal)}."
     if installed.removal_dry_run:
-        yield "nodeManagement.removal.dryRun is on: it would only be named."
+        yield "nodeManagement.removal.dryRun is on: the removal would only be logged."
 
 
-def _spent(standing: Standing, policy: RemovalPolicy) -> str:
+def _spent(standing: NodeStatus, policy: RemovalPolicy) -> str:
     seen, fleet = standing.seen, standing.seen.fleet
-    gone, allowed = len(budget.recent(seen, policy)), budget.limit(fleet.in_pool, policy)
-    failing = fleet.failing + fleet.doubtful
+    gone, allowed = len(removal_budget.recent(seen, policy)), removal_budget.limit(fleet.in_pool, policy)
+    failing = fleet.failing + fleet.degraded
     pool = f"of pool {printable(seen.node.pool)}" if seen.node.pool else "of nodes without a pool"
-    return (
-        f"{gone} of {allowed} removals {pool} within {words.span(policy.window)} are spent, and {failing} of "
-        f"{words.count(fleet.managed, 'node')} fail at once"
-    )
+    window, nodes = durations.format_duration(policy.window), durations.plural(fleet.managed, "node", thousands=",")
+    return f"{gone} of {allowed} removals {pool} are used within {window}, and {failing} of {nodes} are failing"
 
 
-def _controller(standing: Standing, leader: Leader | None) -> Iterator[str]:
+def _controller(standing: NodeStatus, leader: Leader | None) -> Iterator[str]:
     if leader:
-        told = leader.told(standing.seen.now)
-        yield f"{told[:1].upper()}{told[1:]}."
+        text = leader.told(standing.seen.now)
+        yield f"{text[:1].upper()}{text[1:]}."
 
 
 def _events(events: Sequence[Event] | None, now: datetime) -> Iterator[str]:
@@ -222,14 +233,29 @@ def _events(events: Sequence[Event] | None, now: datetime) -> Iterator[str]:
     if events is None:
         return
     if not events:
-        yield "None. Kubernetes forgets them after an hour."
-    for event in sorted(events, key=lambda event: event.at or now)[-_MOST_EVENTS:]:
-        when = words.age(now - event.at) if event.at else "?"
+        yield "None. Kubernetes deletes Events after an hour."
+    for event in sorted(folded(events), key=lambda event: event.at or now)[-_MOST_EVENTS:]:
+        when = durations.format_age(now - event.at) if event.at else "?"
         often = f" (x{event.count})" if event.count > 1 else ""
         yield f"{when:>6}  {printable(event.reason)}{often}  {printable(event.message, words.LONGEST)}"
 
 
-def _further(standing: Standing, installed: Installed) -> Iterator[str]:
+def folded(events: Iterable[Event]) -> list[Event]:
+    """Return repeated Events as one each, with their number and the time of the last. None counts as unknown."""
+    found: dict[tuple[str, str, str], Event] = {}
+    for event in events:
+        key = (event.source, event.reason, event.message)
+        before = found.get(key)
+        found[key] = _folded(before, event) if before else event
+    return list(found.values())
+
+
+def _folded(one: Event, other: Event) -> Event:
+    times = [at for at in (one.at, other.at) if at]
+    return replace(one, at=max(times, default=None), count=one.count + other.count)
+
+
+def _further(standing: NodeStatus, installed: Installed) -> Iterator[str]:
     failed = dict.fromkeys(check.name for check in standing.node.record.checks if not check.ok)
     for name in failed if standing.failing else ():
         if name in HINTS:
@@ -241,4 +267,4 @@ def _further(standing: Standing, installed: Installed) -> Iterator[str]:
         pods = "--selector=app.kubernetes.io/component=daemonset"
         yield f"kubectl get pods --namespace={namespace} {pods} --field-selector=spec.nodeName={name}"
     if standing.failing:
-        yield f"When it is mended: kube-node-ready verify {name} --wait"
+        yield f"When it is fixed: kube-node-ready verify {name} --wait"

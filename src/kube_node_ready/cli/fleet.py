@@ -1,21 +1,26 @@
-"""All nodes with what is decided about each: the controller's own view, built from what this caller may read."""
+"""Build the controller's view of all nodes, with its decision about each, from what the caller is allowed to read."""
 
-from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kube_node_ready import objects
-from kube_node_ready.api_paths import collection_path
-from kube_node_ready.console import words
-from kube_node_ready.console.installed import Installed, Mode
-from kube_node_ready.gather import View
-from kube_node_ready.kube.cache import Kind
-from kube_node_ready.verify import attempt, decide, patches, reverify
-from kube_node_ready.verify.model import Decision, Ledger, Node, Outcome, Phase, Snapshot, StartWorker, Worker
-from kube_node_ready.verify.nodes import read_node
-from kube_node_ready.verify.report import printable
+from kube_node_ready.api import objects
+from kube_node_ready.api.contract import CONDITION
+from kube_node_ready.api.paths import collection_path
+from kube_node_ready.api.record import Outcome
+from kube_node_ready.api.report import printable
+from kube_node_ready.cli import words
+from kube_node_ready.cli.installation import Installed, Mode
+from kube_node_ready.controller.state import ClusterState
+from kube_node_ready.kube.informer import Resource
+from kube_node_ready.verification import attempts as attempt
+from kube_node_ready.verification import decide, messages, reverify
+from kube_node_ready.verification.model import Decision, Ledger, Node, Phase, Snapshot, StartWorker, Worker
+from kube_node_ready.verification.node_reader import read_node
+from kubekit import durations
 
 _ORDER = (
     Phase.REMOVING,
@@ -29,12 +34,13 @@ _ORDER = (
     Phase.VERIFIED,
     Phase.IGNORED,
 )
+_ZONE = "topology.kubernetes.io/zone"
 _QUIET = (Phase.VERIFIED, Phase.IGNORED)
 _PAUSED = "removal is paused; `resume` ends that"
 _LEFT_OUT = Decision(Phase.IGNORED, "nodeManagement.nodeSelector leaves it out")
 
 
-class Known(Struct, frozen=True):
+class ObservedNode(Struct, frozen=True):
     """One node, as it is read for a person."""
 
     node: Node
@@ -42,14 +48,15 @@ class Known(Struct, frozen=True):
     created: datetime | None = None
     selected: bool = True
     """Whether the controller looks at it at all."""
+    labels: Mapping[str, str] = {}
     refusal: str = ""
     """Why the API server rejects what the controller writes to it, by its condition."""
 
 
-class Standing(Struct, frozen=True):
+class NodeStatus(Struct, frozen=True):
     """Where one node stands, at one moment."""
 
-    known: Known
+    known: ObservedNode
     seen: Snapshot
     decision: Decision
     guarded: bool
@@ -66,26 +73,30 @@ class Standing(Struct, frozen=True):
         return self.known.node.name
 
     @property
+    def zone(self) -> str:
+        return self.known.labels.get(_ZONE, "")
+
+    @property
     def phase(self) -> Phase:
         return self.decision.phase
 
     @property
     def worker(self) -> Worker | None:
         """The one of the current attempt; else the last one's, kept for its logs."""
-        current = attempt.undecided(self.seen)
+        current = attempt.current(self.seen)
         return current or max(self.seen.workers, key=lambda worker: worker.attempt, default=None)
 
     @property
     def attempt(self) -> int:
         """The one that runs, or the last one."""
-        current = attempt.undecided(self.seen)
+        current = attempt.current(self.seen)
         return current.attempt if current else self.node.record.attempt
 
     @property
     def failing(self) -> bool:
         """Whether its last attempt failed, be it gated or open."""
         record = self.node.record
-        return (self.guarded and record.outcome is Outcome.FAILED) or reverify.is_doubtful(self.node)
+        return (self.guarded and record.outcome is Outcome.FAILED) or reverify.is_degraded(self.node)
 
     @property
     def verified(self) -> bool:
@@ -111,7 +122,7 @@ class Standing(Struct, frozen=True):
         return next((effect.attempt for effect in self.decision.effects if isinstance(effect, StartWorker)), 0)
 
     @property
-    def beginner(self) -> str:
+    def initiator(self) -> str:
         return "the controller" if self.mode is Mode.CONTROLLER else "the pod on it"
 
     @property
@@ -129,9 +140,9 @@ class Standing(Struct, frozen=True):
             case Phase.VERIFIED:
                 return reason if self.failing else ""
             case Phase.BACKING_OFF:
-                return f"retry in {words.span(left or timedelta())}: {record.reason}"
+                return f"retry in {durations.format_duration(left or timedelta())}: {record.reason}"
             case Phase.EXHAUSTED:
-                return f"{f'retry in {words.span(left)}' if left else 'no further retry'}: {reason}"
+                return f"{f'retry in {durations.format_duration(left)}' if left else 'no further retry'}: {reason}"
             case Phase.HELD:
                 return f"not removed, since {reason}. It failed: {record.reason}"
             case Phase.REMOVING:
@@ -143,21 +154,50 @@ class Standing(Struct, frozen=True):
 
     def _progress(self) -> str:
         if self.begins:
-            return f"{self.beginner} to begin attempt {self.begins}"
-        worker = attempt.undecided(self.seen)
+            return f"{self.initiator} to begin attempt {self.begins}"
+        worker = attempt.current(self.seen)
         if not worker:
             return self.decision.reason
-        since = f" ({words.span(self.seen.now - worker.created)})" if worker.created else ""
-        why = f": {worker.reason}" if worker.reason else ""
-        return f"{self.decision.reason}{since}{why}"
+        since = f" ({durations.format_duration(self.seen.now - worker.created)})" if worker.created else ""
+        reason = f": {worker.reason}" if worker.reason else ""
+        return f"{self.decision.reason}{since}{reason}"
 
 
-def order(standing: Standing) -> tuple[bool, int, list[tuple[int, str | int]]]:
-    """Those that need attention first, by how far they are from being verified; then by name, as people count."""
-    return not standing.needs_attention, _ORDER.index(standing.phase), natural(standing.name)
+Natural = list[tuple[int, str | int]]
 
 
-def natural(name: str) -> list[tuple[int, str | int]]:
+def by_attention(standing: NodeStatus) -> tuple[bool, int, Natural]:
+    """Those that need attention first, by how far they are from being verified; then by name."""
+    return not standing.needs_attention, *by_phase(standing)
+
+
+def by_phase(standing: NodeStatus) -> tuple[int, Natural]:
+    return _ORDER.index(standing.phase), natural(standing.name)
+
+
+def by_name(standing: NodeStatus) -> Natural:
+    return natural(standing.name)
+
+
+def by_pool(standing: NodeStatus) -> tuple[Natural, Natural]:
+    return natural(standing.node.pool), natural(standing.name)
+
+
+def by_age(standing: NodeStatus) -> tuple[datetime, Natural]:
+    """The oldest first."""
+    return standing.known.created or datetime.max.replace(tzinfo=UTC), natural(standing.name)
+
+
+ORDERS: Mapping[str, Callable[[NodeStatus], Any]] = {"name": by_name, "phase": by_phase, "age": by_age, "pool": by_pool}
+"""What `status` can sort by."""
+GROUPS: Mapping[str, Callable[[NodeStatus], str]] = {
+    "pool": lambda standing: standing.node.pool,
+    "zone": lambda standing: standing.zone,
+}
+"""What `status` can group by."""
+
+
+def natural(name: str) -> Natural:
     """node-2 before node-10."""
     parts: list[str] = []
     for letter in name:
@@ -165,7 +205,8 @@ def natural(name: str) -> list[tuple[int, str | int]]:
             parts[-1] += letter
         else:
             parts.append(letter)
-    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]
+    # A name has at most 253 characters, and `int` rejects more than 4,300 digits.
+    return [(0, int(part[:253])) if part.isdecimal() else (1, part) for part in parts]
 
 
 class _Status(objects.NodeStatus, frozen=True):
@@ -179,38 +220,39 @@ class NodeWire(objects.Node, frozen=True):
 
 
 def _refusal(wire: NodeWire) -> str:
-    shown = (known for known in wire.status.conditions if known.type == patches.CONDITION)
-    return next((known.message for known in shown if known.reason in patches.REFUSALS), "")
+    shown = (known for known in wire.status.conditions if known.type == CONDITION)
+    return next((known.message for known in shown if known.reason in messages.REJECTIONS), "")
 
 
-def nodes(installed: Installed) -> Kind[NodeWire, Known]:
+def nodes(installed: Installed) -> Resource[NodeWire, ObservedNode]:
     """All of them: one that the controller does not look at should be told so."""
 
-    def keep(wire: NodeWire) -> Known:
+    def keep(wire: NodeWire) -> ObservedNode:
         labels = wire.metadata.labels or {}
-        return Known(
+        return ObservedNode(
             read_node(wire, installed.policy),
             wire.metadata.resource_version,
             wire.metadata.creation_timestamp,
             installed.selector.items() <= labels.items(),
+            labels,
             _refusal(wire),
         )
 
-    return Kind(collection_path("v1", "nodes"), NodeWire, keep, lambda wire: wire.metadata.name)
+    return Resource(collection_path("v1", "nodes"), NodeWire, keep, lambda wire: wire.metadata.name)
 
 
-class Picture:
+class FleetView:
     """What the caches last said. `news` is called for each change."""
 
     def __init__(self, installed: Installed, news: Callable[[], None] = lambda: None) -> None:
         self.installed = installed
-        self.known: dict[str, Known] = {}
+        self.known: dict[str, ObservedNode] = {}
         self._news = news
         self._guarded: dict[str, Node] = {}
-        self._view = View(installed.policy, self._guarded, installed.slots)
-        self._settled: dict[str, Standing] = {}
+        self._view = ClusterState(installed.policy, self._guarded, installed.slots)
+        self._settled: dict[str, NodeStatus] = {}
 
-    def node_changed(self, name: str, _: Known | None, after: Known | None) -> None:
+    def node_changed(self, name: str, _: ObservedNode | None, after: ObservedNode | None) -> None:
         before = self._guarded.pop(name, None)
         self._settled.pop(name, None)
         if after:
@@ -231,7 +273,7 @@ class Picture:
         self._view.ledger = ledger
         self._news()
 
-    def put(self, known: Iterable[Known], workers: Iterable[Worker | None], ledger: Ledger) -> "Picture":
+    def put(self, known: Iterable[ObservedNode], workers: Iterable[Worker | None], ledger: Ledger) -> "FleetView":
         """All at once, after a list."""
         for each in known:
             self.node_changed(each.node.name, None, each)
@@ -246,7 +288,7 @@ class Picture:
         """What holds for all nodes, for as long as it does."""
         return [_PAUSED] if self._view.ledger.paused else []
 
-    def standing(self, name: str, now: datetime) -> Standing | None:
+    def standing(self, name: str, now: datetime) -> NodeStatus | None:
         known = self.known.get(name)
         if known is None:
             return None
@@ -257,13 +299,13 @@ class Picture:
         seen = replace(seen, witnessed=known.node.record.attempt)  # what the controller saw is not known here
         decision = decide.decide(seen, policy) if known.selected else _LEFT_OUT
         guarded = known.selected and policy.guards(known.node)
-        return Standing(known, seen, decision, guarded, gates, self.installed.mode)
+        return NodeStatus(known, seen, decision, guarded, gates, self.installed.mode)
 
-    def standings(self, names: Iterable[str], now: datetime, fresh: timedelta = timedelta()) -> list[Standing]:
+    def standings(self, names: Iterable[str], now: datetime, fresh: timedelta = timedelta()) -> list[NodeStatus]:
         """In order. Nothing is decided anew within `fresh` about a node that is at rest, and thousands may be."""
-        return sorted(self._standings(names, now, fresh), key=order)
+        return sorted(self._standings(names, now, fresh), key=by_attention)
 
-    def _standings(self, names: Iterable[str], now: datetime, fresh: timedelta) -> Iterator[Standing]:
+    def _standings(self, names: Iterable[str], now: datetime, fresh: timedelta) -> Iterator[NodeStatus]:
         for name in names:
             settled = self._settled.get(name)
             if settled and now - settled.seen.now < fresh:

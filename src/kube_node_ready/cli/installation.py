@@ -1,4 +1,4 @@
-"""What is installed in the cluster, read from the ConfigMap that the chart made for it."""
+"""Read what is installed in the cluster from the ConfigMap that the chart creates."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum, auto
@@ -6,17 +6,18 @@ from enum import StrEnum, auto
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kube_node_ready import config, settings
-from kube_node_ready.api_paths import object_path
-from kube_node_ready.checks.settings import SettingsError
-from kube_node_ready.checks.sources import JSON_VARIABLE
-from kube_node_ready.config import Config, ConfigError
-from kube_node_ready.console.mistakes import Mistake
-from kube_node_ready.daemonset import settings as daemonset
-from kube_node_ready.daemonset.table import SETTINGS
-from kube_node_ready.objects import ConfigMap
-from kube_node_ready.verify.model import Policy
-from kube_node_ready.watched import Scope
+from kube_node_ready.agent import settings as daemonset
+from kube_node_ready.api.objects import ConfigMap
+from kube_node_ready.api.paths import object_path
+from kube_node_ready.cli.errors import UsageError
+from kube_node_ready.controller.resources import Scope
+from kube_node_ready.settings import agent as agent_settings
+from kube_node_ready.settings import config, images
+from kube_node_ready.settings import policy as settings
+from kube_node_ready.settings.config import Config
+from kube_node_ready.settings.worker import JSON_VARIABLE
+from kube_node_ready.verification.model import Policy
+from kubekit.diagnostics import DiagnosticsError
 
 SELECTOR = "app.kubernetes.io/component in (controller, daemonset)"
 _NAME = "kube-node-ready"
@@ -24,7 +25,7 @@ _FILE = "config.yaml"
 _MODE = "MODE"
 _ANY_NODE = "any"
 _PER_POD = frozenset({"NODE_NAME", "POD_NAMESPACE", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"})
-_VARIABLES = frozenset(setting.variable for setting in SETTINGS) - _PER_POD | {JSON_VARIABLE}
+_VARIABLES = frozenset(field.variable for field in agent_settings.FIELDS) - _PER_POD | {JSON_VARIABLE}
 """What the chart writes into the ConfigMap of DaemonSet mode. All else is ignored: this is the cluster's to write."""
 
 
@@ -47,7 +48,7 @@ class Installed(Struct, frozen=True):
     dry_run: bool = False
     removal_dry_run: bool = False
     assumed: bool = False
-    """Nobody found it: these are the defaults, and may not be what holds."""
+    """The configuration was not found: these are the defaults, which might not be in effect."""
 
     @property
     def scope(self) -> Scope:
@@ -57,16 +58,16 @@ class Installed(Struct, frozen=True):
 def read(maps: Sequence[ConfigMap], namespace: str) -> tuple[Installed, str]:
     """And a note, if something about it should be known.
 
-    Raises Mistake if there are several. `verify` takes the label off that the configuration names, so none is guessed.
+    Raises UsageError if there are several: `verify` removes the label that the configuration names, so none is guessed.
     """
     usable = [one for one in maps if _is_ours(one)]
     found = [one for one in usable if _is_helms(one)] or usable
     if not found:
         where = f'no configuration of kube-node-ready was found in the namespace "{namespace}"'
-        return defaults(namespace), f"{where}, so its defaults are assumed; -n says where it is installed"
+        return defaults(namespace), f"{where}, so its defaults are assumed; set --namespace to where it is installed"
     if len(found) > 1:
         names = ", ".join(sorted(one.metadata.name for one in found))
-        raise Mistake(
+        raise UsageError(
             f'found {len(found)} configurations of kube-node-ready in the namespace "{namespace}", expected one: '
             f"ConfigMaps {names}. Delete those that no installed release owns, or install releases in namespaces of "
             "their own"
@@ -74,9 +75,9 @@ def read(maps: Sequence[ConfigMap], namespace: str) -> tuple[Installed, str]:
     (chosen,) = found
     try:
         installed = _of(chosen, namespace)
-    except (ConfigError, SettingsError) as why:
+    except DiagnosticsError as error:
         doubt = f"the configuration in ConfigMap {chosen.metadata.name} cannot be read, so the defaults are assumed"
-        return defaults(namespace), f"{doubt}: {_first(why.mistakes)}"
+        return defaults(namespace), f"{doubt}: {_first(error.diagnostics)}"
     if others := sorted(one.metadata.name for one in usable if one is not chosen):
         return (
             installed,
@@ -100,16 +101,21 @@ def _of(found: ConfigMap, namespace: str) -> Installed:
     data = found.data or {}
     if _FILE in data:
         name = f"{found.metadata.name}/{_FILE}"
-        return _controller(config.parse(data[_FILE], name, {"POD_NAMESPACE": namespace}))
+        return _controller(config.parse(data[_FILE], name, _variables(namespace)))
     variables = {name: data[name] for name in data.keys() & _VARIABLES}
-    rules = daemonset.rules(daemonset.load({"node-name": _ANY_NODE}, variables, files=False))
+    rules = daemonset.rules(agent_settings.load({"node-name": _ANY_NODE}, variables, files=False))
     return Installed(rules.policy, namespace, Mode.DAEMONSET, dry_run=data.get("DRY_RUN") == "true")
 
 
 def defaults(namespace: str) -> Installed:
-    """What holds where nobody said otherwise, or where that cannot be read."""
+    """Return what is in effect without a configuration."""
     # Nor is it known whose Lease it would be.
-    return replace(_controller(config.load(None, {"POD_NAMESPACE": namespace}, {})), assumed=True, lease="")
+    return replace(_controller(config.load(None, _variables(namespace), {})), assumed=True, lease="")
+
+
+def _variables(namespace: str) -> dict[str, str]:
+    """As in the controller's pod. Its image is not known here, and does not matter."""
+    return {"POD_NAMESPACE": namespace, images.VARIABLE: "kube-node-ready"}
 
 
 def _controller(loaded: Config) -> Installed:

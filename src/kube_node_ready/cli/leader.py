@@ -1,16 +1,16 @@
-"""Which controller works, by its Lease: whoever waits for a verdict should know if nobody makes one."""
+"""Find the leading controller by its Lease, to warn when none is running."""
 
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from kube_node_ready import objects
-from kube_node_ready.console import words
-from kube_node_ready.console.reading import decoded
-from kube_node_ready.console.rights import asking
-from kube_node_ready.kube.client import Kube
+from kube_node_ready.api import objects
+from kube_node_ready.api.report import printable
+from kube_node_ready.cli.cluster import decoded
+from kube_node_ready.cli.permissions import requires
+from kube_node_ready.kube.client import KubeClient
 from kube_node_ready.kube.errors import NotFound
-from kube_node_ready.verify.report import printable
+from kubekit import durations
 
 _STALE = timedelta(seconds=60)
 
@@ -19,17 +19,17 @@ class Leader(Struct, frozen=True):
     holder: str = ""
     renewed: datetime | None = None
 
-    def at_work(self, now: datetime) -> bool:
+    def is_running(self, now: datetime) -> bool:
         return bool(self.holder and self.renewed and now - self.renewed <= _STALE)
 
     def told(self, now: datetime) -> str:
         holder = printable(self.holder)
         if not holder or self.renewed is None:
-            return "no controller is at work: nobody holds the Lease"
-        renewed = f"renewed its Lease {words.ago(self.renewed, now)}"
-        if self.at_work(now):
-            return f"the controller is at work: {holder} {renewed}"
-        return f"no controller is at work: {holder} last {renewed}"
+            return "no controller is running: the Lease has no holder"
+        renewed = f"renewed its Lease {durations.format_ago(self.renewed, now)}"
+        if self.is_running(now):
+            return f"the controller is running: {holder} {renewed}"
+        return f"no controller is running: {holder} last {renewed}"
 
 
 class _LeaseSpec(objects.Wire, frozen=True):
@@ -41,9 +41,9 @@ class _Lease(objects.Wire, frozen=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
-async def leader(kube: Kube, path: str) -> Leader:
+async def leader(kube: KubeClient, path: str) -> Leader:
     """By the Lease at that path. Raises NotAllowed where it may not be read."""
-    with asking("get", "leases", path.split("/")[5]):
+    with requires("get", "leases", path.split("/")[5]):
         try:
             lease = decoded(await kube.get(path), _Lease).spec
         except NotFound:

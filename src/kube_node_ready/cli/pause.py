@@ -1,38 +1,39 @@
-"""`pause` and `resume`: one annotation, on the ledger of removals or on Nodes, and nothing else."""
+"""`pause` and `resume`: set or remove one annotation, on the removal ledger or on Nodes."""
 
-import argparse
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
+from rich.text import Text
 
-from kube_node_ready import ledger, watched
-from kube_node_ready.api_paths import InvalidNameError, object_path
-from kube_node_ready.console import output, reading
-from kube_node_ready.console.installed import Installed, Mode
-from kube_node_ready.console.mistakes import Mistake
-from kube_node_ready.console.reading import Notes
-from kube_node_ready.console.rights import asking
-from kube_node_ready.console.status import ATTENTION, OK, place
-from kube_node_ready.kube.client import Kube, PatchKind
+from kube_node_ready.api.contract import PAUSE_ANNOTATION
+from kube_node_ready.api.paths import InvalidNameError, object_path
+from kube_node_ready.api.report import printable
+from kube_node_ready.cli import cluster, output
+from kube_node_ready.cli.cluster import ClusterLocation, Notes
+from kube_node_ready.cli.ended import ATTENTION, OK
+from kube_node_ready.cli.errors import UsageError
+from kube_node_ready.cli.installation import Installed, Mode
+from kube_node_ready.cli.permissions import requires
+from kube_node_ready.controller import removal_ledger, resources
+from kube_node_ready.kube.client import KubeClient, PatchKind
 from kube_node_ready.kube.errors import AlreadyExists, NotFound
-from kube_node_ready.verify.nodes import PAUSE_ANNOTATION
-from kube_node_ready.verify.report import printable
 
 _CONFIGMAPS = "configmaps"
-_SINGLE = "nodes that were paused by name still are, until they are resumed by name"
+_SINGLE = "nodes that were paused by name remain paused until they are resumed by name"
 
 
-def run(options: argparse.Namespace) -> int:
-    return asyncio.run(_run(options, paused=options.verb == "pause"))
+def run(place: ClusterLocation, nodes: Sequence[str], *, paused: bool) -> int:
+    return asyncio.run(_run(place, nodes, paused=paused))
 
 
-async def _run(options: argparse.Namespace, *, paused: bool) -> int:
+async def _run(place: ClusterLocation, nodes: Sequence[str], *, paused: bool) -> int:
     notes = Notes()
-    async with reading.cluster(place(options)) as kube:
-        installed = await reading.what_is_installed(kube, options.namespace, notes)
-        if not options.node:
+    async with cluster.cluster(place) as kube:
+        installed = await cluster.find_installation(kube, place.namespace, notes)
+        if not nodes:
             await _all(kube, installed, notes, paused=paused)
-        codes = [await _one(kube, name, paused=paused) for name in dict.fromkeys(options.node)]
+        codes = [await _one(kube, name, paused=paused) for name in dict.fromkeys(nodes)]
     if not installed.policy.removal and not installed.assumed:
         in_mode = "nodeManagement.deleteFailedNodes is false" if installed.mode is Mode.CONTROLLER else "DaemonSet mode"
         notes.add(f"nothing would be removed in any case: {in_mode}")
@@ -45,43 +46,43 @@ def body(*, paused: bool) -> bytes:
     return msgspec.json.encode({"metadata": {"annotations": {PAUSE_ANNOTATION: "true" if paused else None}}})
 
 
-async def _all(kube: Kube, installed: Installed, notes: Notes, *, paused: bool) -> None:
+async def _all(kube: KubeClient, installed: Installed, notes: Notes, *, paused: bool) -> None:
     path, namespace = installed.scope.ledger_path, installed.namespace
     told = "no node is removed until `resume`" if paused else f"removal is not paused; {_SINGLE}"
     try:
-        with asking("patch", _CONFIGMAPS, namespace):
+        with requires("patch", _CONFIGMAPS, namespace):
             await kube.patch(path, body(paused=paused), PatchKind.MERGE)
     except NotFound:
         if installed.assumed:
             output.note(notes)  # which say why the configuration is not known
-            nowhere = f'there is no ledger of removals in the namespace "{namespace}", nor a configuration that we know'
+            nowhere = f'no removal ledger and no valid configuration were found in the namespace "{namespace}"'
             done = "paused" if paused else "resumed"
-            raise Mistake(f"nothing was {done}: {nowhere}; -n says where it is installed") from None
+            raise UsageError(f"nothing was {done}: {nowhere}; set --namespace to where it is installed") from None
         if paused:
             await _begin(kube, path, namespace)
         else:
-            told = "nothing was paused: there is no ledger of removals yet"
-    output.out([told])
+            told = "nothing was paused: the removal ledger does not exist yet"
+    output.out([Text(told)])
 
 
-async def _begin(kube: Kube, path: str, namespace: str) -> None:
+async def _begin(kube: KubeClient, path: str, namespace: str) -> None:
     """The ledger as the controller begins it, paused from the first moment."""
-    begun = ledger.empty(watched.LEDGER, namespace)
+    begun = removal_ledger.empty(resources.LEDGER, namespace)
     begun["metadata"]["annotations"] = {PAUSE_ANNOTATION: "true"}
     try:
-        with asking("create", _CONFIGMAPS, namespace):
+        with requires("create", _CONFIGMAPS, namespace):
             await kube.create(path.rpartition("/")[0], msgspec.json.encode(begun))
     except AlreadyExists:  # the controller was quicker
-        with asking("patch", _CONFIGMAPS, namespace):
+        with requires("patch", _CONFIGMAPS, namespace):
             await kube.patch(path, body(paused=True), PatchKind.MERGE)
 
 
-async def _one(kube: Kube, name: str, *, paused: bool) -> int:
+async def _one(kube: KubeClient, name: str, *, paused: bool) -> int:
     try:
-        with asking("patch", "nodes"):
+        with requires("patch", "nodes"):
             await kube.patch(object_path("v1", "nodes", name), body(paused=paused), PatchKind.MERGE)
     except (NotFound, InvalidNameError):
         output.say(f"{printable(name)}: node not found")
         return ATTENTION
-    output.out([f"{name}: " + (f"it is not removed until `resume {name}`" if paused else "its pause is over")])
+    output.out([Text(f"{name}: " + (f"not removed until `resume {name}`" if paused else "no longer paused"))])
     return OK

@@ -1,47 +1,49 @@
-"""What keeps a person from what was asked for, as a sentence that names who can mend it, and how."""
+"""Explain missing permissions: who can grant them, and how."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 
-from kube_node_ready.console import words
-from kube_node_ready.kube.errors import AccessError, InvalidRequest, KubeError, Refused, Unreachable
-from kube_node_ready.verify.report import printable
+from kube_node_ready.api.report import printable
+from kube_node_ready.cli import words
+from kube_node_ready.kube.errors import AccessError, InvalidRequest, KubeError, Rejected, Unreachable
 
 
-class NoAccess(Exception):  # noqa: N818  a state of affairs, not a fault
-    """It cannot be had, by this caller or now."""
+class NoAccess(Exception):  # noqa: N818  a fact, not a fault
+    """The cluster or the resource is not available to this user, or not now."""
 
 
 class NotAllowed(NoAccess):
-    """Because a right is missing."""
+    """A permission is missing."""
 
 
 @contextmanager
-def asking(verb: str, resource: str, namespace: str = "") -> Iterator[None]:
-    """For requests that need that right."""
+def requires(verb: str, resource: str, namespace: str = "") -> Iterator[None]:
+    """Translate the errors of requests that need this permission."""
     try:
         yield
-    except Refused as why:
-        if why.status == HTTPStatus.FORBIDDEN:
-            raise NotAllowed(missing(verb, resource, namespace)) from why
-        raise told(why) from why
-    except (AccessError, Unreachable) as why:
-        raise told(why) from why
+    except Rejected as error:
+        if error.status == HTTPStatus.FORBIDDEN:
+            raise NotAllowed(missing(verb, resource, namespace)) from error
+        raise told(error) from error
+    except (AccessError, Unreachable) as error:
+        raise told(error) from error
 
 
 def missing(verb: str, resource: str, namespace: str = "") -> str:
     where = f' in the namespace "{namespace}"' if namespace else ""
-    return f'you may not {verb} {resource}{where}: ask for the verb "{verb}" on "{resource}"{where}'
+    return f'you are not allowed to {verb} {resource}{where}: ask for the verb "{verb}" on "{resource}"{where}'
 
 
-def told(why: KubeError) -> NoAccess:
-    if isinstance(why, AccessError):
-        return NoAccess(f"there is no way to Kubernetes: {why.message}")
-    if isinstance(why, InvalidRequest):
-        return NoAccess(f"cannot send the request: {why.message}")
-    if why.status == HTTPStatus.UNAUTHORIZED:
-        return NoAccess("the API server does not know you (401 Unauthorized): is the login in your kubeconfig expired?")
-    if isinstance(why, Unreachable):
-        return NoAccess(f"the API server does not answer: {why.message}")
-    return NoAccess(f"the API server refuses: {printable(str(why), words.LONGEST)}")
+def told(error: KubeError) -> NoAccess:
+    if isinstance(error, AccessError):
+        return NoAccess(f"cannot connect to the Kubernetes API: {error.message}")
+    if isinstance(error, InvalidRequest):
+        return NoAccess(f"cannot send the request: {error.message}")
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return NoAccess(
+            "the API server rejected your credentials (401 Unauthorized): are those in your kubeconfig expired?"
+        )
+    if isinstance(error, Unreachable):
+        return NoAccess(f"the API server does not answer: {error.message}")
+    return NoAccess(f"the API server rejected the request: {printable(str(error), words.LONGEST)}")

@@ -1,33 +1,36 @@
-"""A terminal that is drawn over and over, without flicker; and a pipe, which gets a line for each change.
+"""Redraw a terminal without flicker, or print one line per change to a pipe.
 
-The table has a screen of its own, as a pager's, and the person's terminal comes back as it was, however this ends.
+The table uses the terminal's alternate screen, as a pager does. The terminal is restored on every kind of exit; why
+`rich.live` does not do it is in docs/decisions/0015-rich-for-text-not-for-layout.md.
 """
 
 import os
 import signal
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from types import FrameType
 from typing import Protocol, Self, TextIO
 
 from msgspec import Struct
 from msgspec.structs import replace
+from rich.text import Text
 
-from kube_node_ready.console import output, table
-from kube_node_ready.console.picture import Standing
-from kube_node_ready.console.table import Look
-from kube_node_ready.verify.report import printable
+from kube_node_ready.api.report import printable
+from kube_node_ready.cli import output, table, words
+from kube_node_ready.cli.fleet import GROUPS, NodeStatus
+from kube_node_ready.cli.table import Style
 
 _ENTER = "\033[?1049h\033[?25l"  # another screen; no cursor
 _LEAVE = "\033[?25h\033[?1049l"
 _HOME, _ERASE_LINE, _ERASE_BELOW = "\033[H", "\033[K", "\033[J"
 _ENDED_BY = 128
+_PLAIN = Style()
 
 
 class Frame(Struct, frozen=True):
-    standings: Sequence[Standing]
+    standings: Sequence[NodeStatus]
     now: datetime
     notes: Sequence[str] = ()
     trouble: str = ""
@@ -36,31 +39,32 @@ class Frame(Struct, frozen=True):
     """All nodes that there are, shown or not."""
 
 
-class Shown(Protocol):
+class WatchResult(Protocol):
     def show(self, frame: Frame) -> None: ...
 
 
-def drawn(frame: Frame, look: Look, height: int) -> list[str]:
-    """The lines of a frame, which fit."""
+def drawn(frame: Frame, look: Style, height: int) -> list[Text]:
+    """Return the lines of a frame, which fit."""
     width = look.width or 0
     head = f"{frame.now.astimezone():%H:%M:%S}  {table.summary(frame.standings)}"
     warnings = [*filter(None, [frame.trouble]), *frame.notes]
-    foot = [table.painted(table.cut(text, width), table.YELLOW, wanted=look.colour) for text in warnings]
-    foot.append(table.painted("Ctrl-C ends this.", table.DIM, wanted=look.colour))
-    room = max(1, height - len(foot) - 5)
+    foot = [Text(table.cut(text, width), table.YELLOW) for text in warnings]
+    foot.append(Text(table.cut("Press Ctrl-C to end.", width), table.DIM))
+    titles = len(set(map(GROUPS[look.group], frame.standings))) if look.group else 0
+    room = max(1, height - len(foot) - 5 - titles)
     left = len(frame.standings) - room
     listed = frame.standings if left <= 0 else frame.standings[: room - 1]
-    more = [f"… and {len(frame.standings) - len(listed):,} more"] if left > 0 else []
-    body = table.lines(listed, look, frame.now) if frame.standings else ["No nodes."]
-    return [table.cut(head, width), "", *body, *more, "", *foot][:height]
+    more = [Text(f"… and {len(frame.standings) - len(listed):,} more")] if left > 0 else []
+    body = table.lines(listed, look, frame.now) if frame.standings else [Text("No nodes.")]
+    return [Text(table.cut(head, width)), Text(), *body, *more, Text(), *foot][:height]
 
 
 class Screen:
-    """Taken over with the first frame, and given back at the end of the block."""
+    """Takes the terminal over with the first frame, and restores it at the end of the block."""
 
-    def __init__(self, stream: TextIO, *, wide: bool = False) -> None:
+    def __init__(self, stream: TextIO, look: Style) -> None:
         self._stream = stream
-        self._wide = wide
+        self._look = look
         self._taken = False
 
     def __enter__(self) -> Self:
@@ -70,21 +74,19 @@ class Screen:
         self.give_back()
 
     def show(self, frame: Frame) -> None:
-        # A line as wide as the terminal would leave the cursor nowhere, and its last letter erased.
-        look = replace(output.look(self._stream, wide=self._wide), width=output.columns() - 1)
-        lines = drawn(frame, look, output.rows())
+        # After a line as wide as the terminal, the cursor would be beyond its end, and erase its last character.
+        lines = drawn(frame, replace(self._look, width=output.columns() - 1), output.rows())
+        shown = output.rendered(lines, output.console(self._stream)).replace("\n", f"{_ERASE_LINE}\r\n")
         taking = "" if self._taken else _ENTER
-        self._taken = True
-        self._stream.write(
-            taking + _HOME + "\r\n".join(f"{output.safe(line)}{_ERASE_LINE}" for line in lines) + _ERASE_BELOW
-        )
+        self._taken = True  # before it is: whatever interrupts the write, the terminal is restored
+        self._stream.write(f"{taking}{_HOME}{shown}{_ERASE_LINE}{_ERASE_BELOW}")
         self._stream.flush()
 
     def give_back(self) -> None:
         if self._taken:
-            self._taken = False
             self._stream.write(_LEAVE)
             self._stream.flush()
+            self._taken = False  # after it is: a signal in between restores it once more
 
 
 class Pipe:
@@ -96,7 +98,7 @@ class Pipe:
         self._said: set[str] = set()
 
     def show(self, frame: Frame) -> None:
-        self._stream.writelines(f"{output.safe(line)}\n" for line in self._changes(frame))
+        self._stream.writelines(f"{words.safe(line)}\n" for line in self._changes(frame))
         self._stream.flush()
         output.note(text for text in self._new([*frame.notes, *filter(None, [frame.trouble])]))
 
@@ -105,11 +107,11 @@ class Pipe:
         for standing in frame.standings:
             if self._phases.get(standing.name) != standing.phase:
                 self._phases[standing.name] = standing.phase
-                why = f"  {standing.waits_for}" if standing.waits_for else ""
-                yield f"{time}  {printable(standing.name)}  {standing.phase}{why}"
+                reason = f"  {standing.waits_for}" if standing.waits_for else ""
+                yield f"{time}  {printable(standing.name)}  {standing.phase}{reason}"
         for name in self._phases.keys() - {standing.name for standing in frame.standings}:
             del self._phases[name]
-            yield f"{time}  {printable(name)}  {'has nothing to prove any more' if name in frame.there else 'gone'}"
+            yield f"{time}  {printable(name)}  {'is no longer selected' if name in frame.there else 'gone'}"
 
     def _new(self, texts: Sequence[str]) -> list[str]:
         fresh = [text for text in texts if text not in self._said]
@@ -118,18 +120,21 @@ class Pipe:
 
 
 @contextmanager
-def live(*, wide: bool = False) -> Iterator[Shown]:
-    """Whichever of the two stdout is. Signals that would leave a terminal in disorder put it in order first."""
-    if not sys.stdout.isatty():
+def live(look: Style = _PLAIN) -> Iterator[WatchResult]:
+    """Yield what stdout needs. Signals that end or suspend the process restore the terminal first."""
+    if not sys.stdout.isatty() or output.is_dumb():
         yield Pipe(sys.stdout)
         return
-    with Screen(sys.stdout, wide=wide) as screen, _handled(screen):
+    screen = Screen(sys.stdout, look)
+    with _handled(screen), screen:
         yield screen
 
 
 @contextmanager
 def _handled(screen: Screen) -> Iterator[None]:
     def end(number: int, _: FrameType | None) -> None:
+        with suppress(RuntimeError):  # in the middle of a write; then the end of the block restores the terminal
+            screen.give_back()
         raise SystemExit(_ENDED_BY + number)
 
     def suspend(_: int, __: FrameType | None) -> None:

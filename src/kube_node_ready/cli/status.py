@@ -1,6 +1,5 @@
-"""`status`: what each node is waiting for."""
+"""`status`: print what each node is waiting for."""
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -11,93 +10,122 @@ from typing import Any
 import msgspec
 import yaml
 from msgspec import Struct
+from rich.text import Text
 
-from kube_node_ready.console import live as following
-from kube_node_ready.console import mistakes, output, reading, screen, table, told, words
-from kube_node_ready.console.installed import Installed
-from kube_node_ready.console.leader import leader
-from kube_node_ready.console.live import Live
-from kube_node_ready.console.mistakes import Mistake
-from kube_node_ready.console.picture import Picture, Standing
-from kube_node_ready.console.reading import Notes, Place
-from kube_node_ready.console.rights import NoAccess
-from kube_node_ready.console.screen import Shown
-from kube_node_ready.kube.client import Kube
+from kube_node_ready.cli import cluster, errors, fleet, output, screen, status_json, table, words
+from kube_node_ready.cli import watch as following
+from kube_node_ready.cli.cluster import ClusterLocation, Notes
+from kube_node_ready.cli.ended import ATTENTION, OK
+from kube_node_ready.cli.errors import UsageError
+from kube_node_ready.cli.fleet import FleetView, NodeStatus
+from kube_node_ready.cli.installation import Installed
+from kube_node_ready.cli.leader import leader
+from kube_node_ready.cli.permissions import NoAccess
+from kube_node_ready.cli.screen import WatchResult
+from kube_node_ready.cli.selector import Selector
+from kube_node_ready.cli.table import Style
+from kube_node_ready.cli.watch import FleetWatcher
+from kube_node_ready.kube.client import KubeClient
 from kube_node_ready.kube.errors import Unreachable
+from kubekit import durations
 
-OK, ATTENTION = 0, 1
+_ANY = Selector()
+_PLAIN = Style()
+_FOR_PROGRAMS = ("json", "yaml")
+
+
+class Options(Struct, frozen=True):
+    place: ClusterLocation
+    node: tuple[str, ...] = ()
+    gated: bool = False
+    selector: Selector = _ANY
+    pool: str | None = None
+    sort_by: str | None = None
+    group_by: str | None = None
+    output: str = "table"
+    watch: bool = False
+    until: str | None = None
+    timeout: float | None = None
+
+    @property
+    def look(self) -> Style:
+        return Style(wide=self.output == "wide", group=self.group_by)
 
 
 class Ending(Struct, frozen=True):
-    """How a live view ended: the exit code, what was shown last, and what is to be said of it."""
+    """How a live view ended: the exit code, what was shown last, and a message about it."""
 
     code: int
-    last: list[Standing]
+    last: list[NodeStatus]
     sentence: str = ""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
+    if options.group_by and options.output in _FOR_PROGRAMS:
+        raise UsageError(f"--output: {options.output} cannot be combined with --group-by")
     if not (options.watch or options.until):
         if options.timeout is not None:
-            raise Mistake("--timeout is for --watch and --until")
+            raise UsageError("--timeout: needs --watch or --until")
         return asyncio.run(_once(options))
-    if options.output in ("json", "yaml"):
-        raise Mistake(f"-o {options.output} is for a single look, without --watch or --until")
-    return shown_to_the_end(lambda shown: _watch(options, shown), wide=options.output == "wide")
+    if options.output in _FOR_PROGRAMS:
+        raise UsageError(f"--output: {options.output} cannot be combined with --watch or --until")
+    return shown_to_the_end(lambda shown: _watch(options, shown), options.look)
 
 
-def shown_to_the_end(watch: Callable[[Shown], Coroutine[Any, Any, Ending]], *, wide: bool = False) -> int:
-    """A live view, and what was seen last, which stays in the terminal."""
-    with screen.live(wide=wide) as shown:
+def shown_to_the_end(watch: Callable[[WatchResult], Coroutine[Any, Any, Ending]], look: Style = _PLAIN) -> int:
+    """Show a live view, then print what it showed last, which stays in the terminal."""
+    with screen.live(look) as shown:
         ending = asyncio.run(watch(shown))
     if sys.stdout.isatty():
-        print_table(ending.last, output.look(sys.stdout, wide=wide))
+        print_table(ending.last, output.look(sys.stdout, look))
     if ending.sentence:
         output.say(ending.sentence)
     return ending.code
 
 
-def place(options: argparse.Namespace) -> Place:
-    return Place(options.namespace, options.kubeconfig, options.context)
-
-
-def needs_attention(standings: Sequence[Standing], *, named: bool = False) -> int:
-    """By its exit code. Who names a node wants to know that it is gated, whoever's business that is."""
+def needs_attention(standings: Sequence[NodeStatus], *, named: bool = False) -> int:
+    """Return the exit code. A node that is named counts if it is gated, even if the controller does not select it."""
     wanted = any(standing.needs_attention or (named and standing.gates) for standing in standings)
     return ATTENTION if wanted else OK
 
 
-async def _once(options: argparse.Namespace) -> int:
+async def _once(options: Options) -> int:
     notes = Notes()
-    async with reading.cluster(place(options)) as kube:
-        picture = await reading.look(kube, options.namespace, notes)
-        mistakes.check_names(options.node, picture.known)
+    async with cluster.cluster(options.place) as kube:
+        picture = await cluster.look(kube, options.place.namespace, notes)
+        errors.check_names(options.node, picture.known)
         standings = _chosen(picture.standings(dict.fromkeys(options.node) or picture.known, _now()), options)
         if needs_attention(standings):
             await check_controller(kube, picture.installed, notes)
-    _print(standings, picture, options.output)
+    _print(standings, picture, options)
     output.note(notes)
     return needs_attention(standings, named=bool(options.node))
 
 
-async def check_controller(kube: Kube, installed: Installed, notes: Notes) -> None:
-    """Said where nodes wait in vain. Who cannot know it has seen the nodes all the same."""
+async def check_controller(kube: KubeClient, installed: Installed, notes: Notes) -> None:
+    """Add a note if no controller is running. Without permission to read the Lease, there is none."""
     with suppress(NoAccess, Unreachable):
-        if installed.lease and not (found := await leader(kube, installed.lease)).at_work(_now()):
+        if installed.lease and not (found := await leader(kube, installed.lease)).is_running(_now()):
             notes.add(found.told(_now()))
 
 
-def _chosen(standings: list[Standing], options: argparse.Namespace) -> list[Standing]:
-    return [standing for standing in standings if standing.guarded or not options.gated]
+def _chosen(standings: list[NodeStatus], options: Options) -> list[NodeStatus]:
+    found = [standing for standing in standings if _is_chosen(standing, options)]
+    return sorted(found, key=fleet.ORDERS[options.sort_by]) if options.sort_by else found
 
 
-def _print(standings: Sequence[Standing], picture: Picture, form: str) -> None:
-    if form in ("table", "wide"):
-        print_table(standings, output.look(sys.stdout, wide=form == "wide"))
+def _is_chosen(standing: NodeStatus, options: Options) -> bool:
+    in_pool = options.pool is None or standing.node.pool == options.pool
+    return in_pool and options.selector.matches(standing.known.labels) and (standing.guarded or not options.gated)
+
+
+def _print(standings: Sequence[NodeStatus], picture: FleetView, options: Options) -> None:
+    if options.output not in _FOR_PROGRAMS:
+        print_table(standings, output.look(sys.stdout, options.look))
         return
-    data = [told.told(standing, picture.installed.namespace) for standing in standings]
-    if form == "json":
-        sys.stdout.write(output.escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode()) + "\n")
+    data = [status_json.told(standing, picture.installed.namespace) for standing in standings]
+    if options.output == "json":
+        sys.stdout.write(words.escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode()) + "\n")
     else:
         sys.stdout.write(as_yaml(msgspec.to_builtins(data)))
 
@@ -109,32 +137,32 @@ def as_yaml(data: object) -> str:
     return text if is_safe else str(yaml.safe_dump(data, sort_keys=False, width=1000))
 
 
-def print_table(standings: Sequence[Standing], look: table.Look) -> None:
+def print_table(standings: Sequence[NodeStatus], look: Style) -> None:
     if standings:
         output.out(table.lines(standings, look, _now()))
-    output.out([table.summary(standings)])
+    output.out([Text(table.summary(standings))])
 
 
-async def _watch(options: argparse.Namespace, shown: Shown) -> Ending:
+async def _watch(options: Options, shown: WatchResult) -> Ending:
     notes = Notes()
 
-    def choose(live: Live, now: datetime) -> list[Standing]:
+    def choose(live: FleetWatcher, now: datetime) -> list[NodeStatus]:
         return _chosen(live.standings(dict.fromkeys(options.node), now), options)
 
-    def over(live: Live, standings: Sequence[Standing]) -> int | None:
+    def over(live: FleetWatcher, standings: Sequence[NodeStatus]) -> int | None:
         if options.until and set(options.node) - live.picture.known.keys():
             return ATTENTION
         return _verdict(standings, options) if is_over(standings, options.until) else None
 
-    async with reading.cluster(place(options)) as kube:
-        installed = await reading.what_is_installed(kube, options.namespace, notes)
+    async with cluster.cluster(options.place) as kube:
+        installed = await cluster.find_installation(kube, options.place.namespace, notes)
         async with following.following(kube, installed, notes) as live:
-            mistakes.check_names(options.node, live.picture.known)
+            errors.check_names(options.node, live.picture.known)
             followed = await following.follow(live, shown, choose, over, options.timeout)
             gone = sorted(set(options.node) - live.picture.known.keys())
         last = followed.last
         if followed.code is not None:
-            went = f"{words.listed(gone)} went away meanwhile" if gone else ""
+            went = f"{durations.listed(gone)} no longer exists" if gone else ""
             return Ending(followed.code, last, went or _unproved(last, options))
         late = Notes()
         if options.until:
@@ -143,19 +171,19 @@ async def _watch(options: argparse.Namespace, shown: Shown) -> Ending:
         return Ending(_verdict(last, options), last, "\n".join(late))
 
 
-def _verdict(standings: Sequence[Standing], options: argparse.Namespace) -> int:
+def _verdict(standings: Sequence[NodeStatus], options: Options) -> int:
     return ATTENTION if _unproved(standings, options) else needs_attention(standings, named=bool(options.node))
 
 
-def _unproved(standings: Sequence[Standing], options: argparse.Namespace) -> str:
-    """Named nodes that are to be verified, and that nobody is going to verify."""
+def _unproved(standings: Sequence[NodeStatus], options: Options) -> str:
+    """Return a line for each named node that should be verified, and that will not be."""
     if options.until != "verified" or not options.node:
         return ""
     idle = [standing for standing in standings if not standing.verified and not standing.needs_attention]
     return "\n".join(f"{standing.name} is not verified: {standing.waits_for or standing.phase}" for standing in idle)
 
 
-def is_over(standings: Sequence[Standing], until: str | None) -> bool:
+def is_over(standings: Sequence[NodeStatus], until: str | None) -> bool:
     match until:
         case "verified":
             return not needs_attention(standings)
@@ -165,10 +193,11 @@ def is_over(standings: Sequence[Standing], until: str | None) -> bool:
             return False
 
 
-def _late(last: Sequence[Standing], options: argparse.Namespace) -> str:
+def _late(last: Sequence[NodeStatus], options: Options) -> str:
+    assert options.timeout is not None, "or there is no end"
     waiting = [standing for standing in last if not is_over([standing], options.until)]
-    within = words.span(timedelta(seconds=options.timeout))
-    return f"{words.count(len(waiting), 'node')} not {options.until} within {within}"
+    within = durations.format_duration(timedelta(seconds=options.timeout))
+    return f"{durations.plural(len(waiting), 'node', thousands=',')} not {options.until} within {within}"
 
 
 def _now() -> datetime:

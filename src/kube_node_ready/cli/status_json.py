@@ -1,13 +1,13 @@
-"""One node as data, for scripts: the objects of `status -o json`. Keys are added, and never change their meaning."""
+"""One node as JSON: the objects of `status -o json`. Keys are added, and never change their meaning."""
 
 from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kube_node_ready.console import words
-from kube_node_ready.console.picture import Standing
-from kube_node_ready.verify.report import printable
+from kube_node_ready.api.report import printable
+from kube_node_ready.cli import words
+from kube_node_ready.cli.fleet import NodeStatus
 
 _LONGEST_NAME = 253
 
@@ -16,6 +16,7 @@ class Check(Struct, frozen=True):
     name: Annotated[str, Meta(description="`dns`, `api`, …")]
     ok: Annotated[bool, Meta(description="whether it passed")]
     ms: Annotated[int, Meta(description="how long it took, in milliseconds")]
+    applies: Annotated[bool, Meta(description="`false` if there was nothing to check, such as too few peers")] = True
 
 
 class Next(Struct, frozen=True):
@@ -31,11 +32,11 @@ class WorkerPod(Struct, frozen=True):
     reason: Annotated[str, Meta(description="why it failed, or what it waits for")]
 
 
-class Told(Struct, frozen=True, rename="camel"):
-    """`Told` of a `Standing`."""
+class NodeStatusJson(Struct, frozen=True, rename="camel"):
+    """`NodeStatusJson` of a `NodeStatus`."""
 
     name: Annotated[str, Meta(description="of the node")]
-    phase: Annotated[str, Meta(description="see [operator.md](operator.md#a-nodes-life)")]
+    phase: Annotated[str, Meta(description="see [operator.md](reference/operator.md#a-nodes-life)")]
     reason: Annotated[str, Meta(description="why it is in this phase, in the controller's words")]
     waits_for: Annotated[str, Meta(description="the last column of the table; empty if all is well")]
     verified: Annotated[bool, Meta(description="whether the node is open, and passed")]
@@ -60,10 +61,10 @@ class Told(Struct, frozen=True, rename="camel"):
     deleting: Annotated[bool, Meta(description="whether it is being deleted")]
 
 
-def told(standing: Standing, namespace: str) -> Told:
+def told(standing: NodeStatus, namespace: str) -> NodeStatusJson:
     """`namespace` is that of worker pods."""
     node, record = standing.node, standing.node.record
-    return Told(
+    return NodeStatusJson(
         name=printable(node.name, _LONGEST_NAME),
         phase=standing.phase.value,
         reason=printable(standing.decision.reason, words.LONGEST),
@@ -75,7 +76,7 @@ def told(standing: Standing, namespace: str) -> Told:
         failures=record.failures,
         outcome=record.outcome.value,
         error=printable(record.reason, words.LONGEST),
-        checks=tuple(Check(check.name, check.ok, check.ms) for check in record.checks),
+        checks=tuple(Check(check.name, check.ok, check.ms, check.applies) for check in record.checks),
         next=_next(standing),
         worker=_worker(standing, namespace),
         since=record.since,
@@ -89,12 +90,12 @@ def told(standing: Standing, namespace: str) -> Told:
     )
 
 
-def _next(standing: Standing) -> Next | None:
+def _next(standing: NodeStatus) -> Next | None:
     due = standing.due
     return Next(round((due - standing.seen.now).total_seconds(), 3), due) if due else None
 
 
-def _worker(standing: Standing, namespace: str) -> WorkerPod | None:
+def _worker(standing: NodeStatus, namespace: str) -> WorkerPod | None:
     worker = standing.worker
     if worker is None:
         return None

@@ -1,22 +1,23 @@
-"""Standings as lines of text. Pure: how wide and how colourful is the caller's to say."""
+"""Format the status of nodes as lines of text. Pure: the width is an argument."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from msgspec import Struct
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
 
-from kube_node_ready.checks.model import CHECKS
-from kube_node_ready.console import words
-from kube_node_ready.console.picture import Standing
-from kube_node_ready.verify.model import Phase
-from kube_node_ready.verify.report import CheckResult, printable
+from kube_node_ready.api.report import CheckResult, printable
+from kube_node_ready.checks.check import CHECKS
+from kube_node_ready.cli import words
+from kube_node_ready.cli.fleet import GROUPS, NodeStatus, natural
+from kube_node_ready.verification.model import Phase
+from kubekit import durations
 
-RED, GREEN, YELLOW, DIM, BOLD = "\033[31m", "\033[32m", "\033[33m", "\033[2m", "\033[1m"
-PLAIN = "\033[0m"
-COLOURS = (RED, GREEN, YELLOW, DIM, BOLD, PLAIN)
+RED, GREEN, YELLOW, DIM, BOLD = "red", "green", "yellow", "dim", "bold"
 FAILED_MARK = "!"
-_COLOURS = {
+_STYLES = {
     Phase.VERIFIED: GREEN,
     Phase.REVERIFYING: GREEN,
     Phase.VERIFYING: YELLOW,
@@ -24,83 +25,109 @@ _COLOURS = {
     Phase.IGNORED: DIM,
 }
 _UNKNOWN = "-"
+_NOT_APPLICABLE = "n/a"
 _GAP = "  "
 _ROOM_FOR_REASON = 24
 _LONGEST_NAME = 253
+_POOL = ("POOL",)
 _WIDE = ("GATES", "POOL", "BOOT", "SINCE", "WORKER")
 _TOO_NARROW = "(not all checks are shown: the terminal is too narrow; -o json has them)"
 
 
 class Cell(Struct, frozen=True):
     text: str
-    colour: str = ""
+    style: str = ""
     right: bool = False
 
 
-class Look(Struct, frozen=True):
-    """`width` is None where nothing is to be cut, as in a pipe."""
+class Style(Struct, frozen=True):
+    """`width` is None where nothing is truncated, as in a pipe."""
 
-    colour: bool = False
     width: int | None = None
     wide: bool = False
+    group: str | None = None
+    """`pool` or `zone`: a table with a part for each."""
 
 
-def lines(standings: Sequence[Standing], look: Look, now: datetime) -> list[str]:
-    """A heading, and a line a node. Columns of checks are those that any of these nodes has.
+def lines(standings: Sequence[NodeStatus], look: Style, now: datetime) -> list[Text]:
+    """Return a heading, and one line per node. Columns of checks are those that any of these nodes has.
 
-    Where the reasons would have no room, checks that nobody failed are left out first, and then all of them; a last
-    line says so.
+    Where the reasons would have no room, first the checks that passed on all nodes are left out, and then all of them.
+    A last line says so.
     """
     found = [check for standing in standings for check in standing.node.record.checks]
-    choices = [_ordered(found), _ordered(check for check in found if not check.ok), []]
-    tables = [_rows(standings, checks, now, wide=look.wide) for checks in choices]
-    rows = next((rows for rows in tables if _fits(rows, look)), tables[-1])
-    shown = [_line(row, _widths(rows), look) for row in rows]
-    if len(rows[0]) == len(tables[0][0]):
+    extra = _WIDE if look.wide else _POOL if _has_pools(standings) and look.group != "pool" else ()
+    rows = every = _rows(standings, _ordered(found), now, extra)
+    for checks in (_ordered(check for check in found if not check.ok), []):
+        if not _fits(rows, look):
+            rows = _rows(standings, checks, now, extra)
+    widths = _widths(rows)
+    shown = [_line(row, widths, look) for row in rows]
+    if look.group:
+        shown = [shown[0], *_grouped(standings, shown[1:], look)]
+    if len(rows[0]) == len(every[0]):
         return shown
-    return [*shown, painted(cut(_TOO_NARROW, look.width or 0), DIM, wanted=look.colour)]
+    return [*shown, Text(cut(_TOO_NARROW, look.width or 0), DIM)]
 
 
-def _fits(rows: Sequence[Sequence[Cell]], look: Look) -> bool:
+def _has_pools(standings: Iterable[NodeStatus]) -> bool:
+    return len({standing.node.pool for standing in standings} - {""}) > 1
+
+
+def _grouped(standings: Sequence[NodeStatus], shown: Sequence[Text], look: Style) -> Iterator[Text]:
+    """Yield the lines below a title for each group; those without a pool or zone are last. The order is kept."""
+    group = GROUPS[look.group or ""]
+    parts: dict[str, list[int]] = {}
+    for number, standing in enumerate(standings):
+        parts.setdefault(group(standing), []).append(number)
+    for name in sorted(parts, key=lambda name: (not name, natural(name))):
+        title = f"{look.group} {printable(name)}" if name else f"no {look.group}"
+        yield Text(cut_to(f"{title}: {summary(standings[number] for number in parts[name])}", look.width), BOLD)
+        yield from (shown[number] for number in parts[name])
+
+
+def _fits(rows: Sequence[Sequence[Cell]], look: Style) -> bool:
     if look.width is None:
         return True
-    reason = max(len(row[-1].text) for row in rows)
+    reason = max(cell_len(row[-1].text) for row in rows)
     return _room(_widths(rows), look.width) >= min(reason, _ROOM_FOR_REASON)
 
 
-def _rows(standings: Sequence[Standing], checks: Sequence[str], now: datetime, *, wide: bool) -> list[list[Cell]]:
+def _rows(
+    standings: Sequence[NodeStatus], checks: Sequence[str], now: datetime, extra: Sequence[str]
+) -> list[list[Cell]]:
     numbers = ["ATTEMPT", *(name.upper() for name in checks)]
-    names = ["NODE", "PHASE", *numbers, "AGE", *(_WIDE if wide else ()), "WAITS FOR"]
+    names = ["NODE", "PHASE", *numbers, "AGE", *extra, "WAITS FOR"]
     head = [Cell(name, BOLD, right=name in numbers) for name in names]
-    return [head, *(_row(standing, checks, now, wide=wide) for standing in standings)]
+    return [head, *(_row(standing, checks, now, extra) for standing in standings)]
 
 
 def _widths(rows: Sequence[Sequence[Cell]]) -> list[int]:
-    """Of all columns but the last."""
-    return [max(len(row[at].text) for row in rows) for at in range(len(rows[0]) - 1)]
+    """Return the widths of all columns but the last."""
+    return [max(cell_len(row[at].text) for row in rows) for at in range(len(rows[0]) - 1)]
 
 
 def _room(widths: Sequence[int], width: int) -> int:
     return max(0, width - sum(widths) - len(_GAP) * len(widths))
 
 
-def summary(standings: Iterable[Standing]) -> str:
+def summary(standings: Iterable[NodeStatus]) -> str:
     """`3 nodes: 2 verified, 1 backing-off`."""
     counted = Counter(standing.phase for standing in standings)
     told = ", ".join(f"{counted[phase]:,} {phase}" for phase in Phase if counted[phase])
-    return f"{words.count(counted.total(), 'node')}{f': {told}' if told else ''}"
+    return f"{durations.plural(counted.total(), 'node', thousands=',')}{f': {told}' if told else ''}"
 
 
 def cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"
+    return text if cell_len(text) <= width else f"{set_cell_size(text, max(0, width - 1)).rstrip()}…"
 
 
-def painted(text: str, colour: str, *, wanted: bool) -> str:
-    return f"{colour}{text}{PLAIN}" if colour and wanted and text else text
+def cut_to(text: str, width: int | None) -> str:
+    return text if width is None else cut(text, width)
 
 
-def phase_colour(phase: Phase) -> str:
-    return _COLOURS.get(phase, RED)
+def phase_style(phase: Phase) -> str:
+    return _STYLES.get(phase, RED)
 
 
 def _ordered(checks: Iterable[CheckResult]) -> list[str]:
@@ -109,17 +136,17 @@ def _ordered(checks: Iterable[CheckResult]) -> list[str]:
     return [name for name in CHECKS if name in names]
 
 
-def _row(standing: Standing, checks: Sequence[str], now: datetime, *, wide: bool) -> list[Cell]:
+def _row(standing: NodeStatus, checks: Sequence[str], now: datetime, extra: Sequence[str]) -> list[Cell]:
     record = standing.node.record
     found = {check.name: check for check in record.checks}
     is_past = standing.attempt > record.attempt
     return [
         Cell(printable(standing.name, _LONGEST_NAME)),
-        Cell(standing.phase.value, phase_colour(standing.phase)),
+        Cell(standing.phase.value, phase_style(standing.phase)),
         Cell(str(standing.attempt or _UNKNOWN), right=True),
         *(_check(found.get(name), is_past=is_past) for name in checks),
         Cell(_age(standing.known.created, now)),
-        *(_more(standing, now) if wide else ()),
+        *(Cell(_more(standing, name, now)) for name in extra),
         Cell(standing.waits_for),
     ]
 
@@ -128,35 +155,48 @@ def _check(check: CheckResult | None, *, is_past: bool) -> Cell:
     """`is_past` while the next attempt runs."""
     if check is None:
         return Cell(_UNKNOWN, right=True)
-    colour = DIM if is_past else "" if check.ok else RED
-    return Cell(f"{'' if check.ok else FAILED_MARK}{check.ms}", colour, right=True)
+    if not check.applies:
+        return Cell(_NOT_APPLICABLE, DIM, right=True)
+    style = DIM if is_past else "" if check.ok else RED
+    return Cell(f"{'' if check.ok else FAILED_MARK}{check.ms}", style, right=True)
 
 
-def _more(standing: Standing, now: datetime) -> Iterator[Cell]:
+def _more(standing: NodeStatus, column: str, now: datetime) -> str:
     node, worker = standing.node, standing.worker
-    yield Cell(printable(",".join(standing.gates), words.LONGEST) or _UNKNOWN)
-    yield Cell(printable(node.pool) or _UNKNOWN)
-    yield Cell(printable(node.boot)[:8] or _UNKNOWN)
-    yield Cell(_age(node.record.since, now))
-    yield Cell(printable(worker.name) if worker else _UNKNOWN)
+    match column:
+        case "GATES":
+            text = printable(",".join(standing.gates), words.LONGEST)
+        case "POOL":
+            text = printable(node.pool)
+        case "BOOT":
+            text = printable(node.boot)[:8]
+        case "SINCE":
+            text = _age(node.record.since, now)
+        case _:
+            text = printable(worker.name) if worker else ""
+    return text or _UNKNOWN
 
 
 def _age(then: datetime | None, now: datetime) -> str:
-    return words.age(now - then) if then else _UNKNOWN
+    return durations.format_age(now - then) if then else _UNKNOWN
 
 
-def _line(row: Sequence[Cell], widths: Sequence[int], look: Look) -> str:
-    """Only the last cell is cut, and the whole line where not even that helps."""
+def _line(row: Sequence[Cell], widths: Sequence[int], look: Style) -> Text:
+    """Return one line. Only the last cell is truncated, and the whole line where that is not sufficient."""
     *cells, last = row
-    texts = [_padded(cell, width) for cell, width in zip(cells, widths, strict=True)]
-    texts.append(last.text if look.width is None else cut(last.text, _room(widths, look.width)))
-    plain = _GAP.join(texts).rstrip()
-    if look.width is not None and len(plain) > look.width:
-        return cut(plain, look.width)
-    return _GAP.join(
-        painted(text, cell.colour, wanted=look.colour) for text, cell in zip(texts, row, strict=True)
-    ).rstrip()
+    line = Text()
+    for cell, width in zip(cells, widths, strict=True):
+        _append(line, cell, width)
+    reason = last.text if look.width is None else cut(last.text, _room(widths, look.width))
+    line.append(reason, last.style)
+    line.rstrip()
+    if look.width is not None:
+        line.truncate(look.width, overflow="ellipsis")
+    return line
 
 
-def _padded(cell: Cell, width: int) -> str:
-    return cell.text.rjust(width) if cell.right else cell.text.ljust(width)
+def _append(line: Text, cell: Cell, width: int) -> None:
+    padding = " " * (width - cell_len(cell.text))
+    line.append(padding if cell.right else "")
+    line.append(cell.text, cell.style)
+    line.append(("" if cell.right else padding) + _GAP)

@@ -1,4 +1,4 @@
-"""The picture, kept true by watches: the server tells what changes, and nobody asks again and again."""
+"""Keep the view of the fleet current with watches."""
 
 import asyncio
 import signal
@@ -10,25 +10,25 @@ from typing import Any
 
 from msgspec import Struct
 
-from kube_node_ready import ledger, watched
-from kube_node_ready.console import picture, reading
-from kube_node_ready.console.installed import Installed
-from kube_node_ready.console.picture import Picture, Standing
-from kube_node_ready.console.reading import Notes
-from kube_node_ready.console.rights import NoAccess, NotAllowed
-from kube_node_ready.console.screen import Frame, Shown
-from kube_node_ready.kube.cache import Cache
-from kube_node_ready.kube.client import Kube
-from kube_node_ready.verify.model import Ledger
-from kube_node_ready.verify.report import printable
+from kube_node_ready.api.report import printable
+from kube_node_ready.cli import cluster, fleet
+from kube_node_ready.cli.cluster import Notes
+from kube_node_ready.cli.fleet import FleetView, NodeStatus
+from kube_node_ready.cli.installation import Installed
+from kube_node_ready.cli.permissions import NoAccess, NotAllowed
+from kube_node_ready.cli.screen import Frame, WatchResult
+from kube_node_ready.controller import removal_ledger, resources
+from kube_node_ready.kube.client import KubeClient
+from kube_node_ready.kube.informer import Informer
+from kube_node_ready.verification.model import Ledger
 
 _TICK_SECONDS = 1.0
 _QUICKEST_SECONDS = 0.25
 _FRESH = timedelta(seconds=10)
 _PATIENCE_SECONDS = 30
-Choose = Callable[["Live", datetime], list[Standing]]
+Choose = Callable[["FleetWatcher", datetime], list[NodeStatus]]
 """What is shown, in order."""
-Over = Callable[["Live", Sequence[Standing]], int | None]
+Over = Callable[["FleetWatcher", Sequence[NodeStatus]], int | None]
 """The exit code, when there is nothing left to wait for."""
 
 
@@ -36,14 +36,14 @@ class Followed(Struct, frozen=True):
     """How it ended: the exit code, or None if its time was up; and what was shown last."""
 
     code: int | None
-    last: list[Standing]
+    last: list[NodeStatus]
 
 
 class Watch:
     """One cache, and whether the server has answered since it last complained."""
 
-    def __init__(self, kube: Kube, kind: Any, changed: Callable[..., None], ring: Callable[[], None]) -> None:  # noqa: ANN401  a Kind of anything
-        self.cache: Cache[Any, Any] = Cache(kube, kind, changed, self._complain)
+    def __init__(self, kube: KubeClient, kind: Any, changed: Callable[..., None], ring: Callable[[], None]) -> None:  # noqa: ANN401  a Kind of anything
+        self.cache: Informer[Any, Any] = Informer(kube, kind, changed, self._complain)
         self._ring = ring
         self._complaint = ""
         self._answers = 0
@@ -63,7 +63,7 @@ class Watch:
     def trouble(self) -> str:
         """The same, for somebody who goes on watching."""
         return (
-            f"no news since {self._since.astimezone():%H:%M:%S}: {self.complaint}. Trying again"
+            f"not updated since {self._since.astimezone():%H:%M:%S}: {self.complaint}. Retrying"
             if self.complaint
             else ""
         )
@@ -73,25 +73,25 @@ class Watch:
         return self.cache.watches + self.cache.lists
 
 
-class Live:
-    def __init__(self, kube: Kube, installed: Installed, notes: Notes) -> None:
+class FleetWatcher:
+    def __init__(self, kube: KubeClient, installed: Installed, notes: Notes) -> None:
         self.notes = notes
         self._kube = kube
         self._news = asyncio.Event()
-        self.picture = Picture(installed, self._news.set)
+        self.picture = FleetView(installed, self._news.set)
         self._watches: list[Watch] = []
         self._running: list[asyncio.Task[None]] = []
 
     async def begin(self) -> None:
         """Find out what may be watched, before anything is built on it."""
         installed, scope = self.picture.installed, self.picture.installed.scope
-        await self._add(picture.nodes(installed), self.picture.node_changed)
+        await self._add(fleet.nodes(installed), self.picture.node_changed)
         with self._without("running workers are not seen"):
-            await self._add(watched.workers(scope), self.picture.worker_changed, scope.namespace)
+            await self._add(resources.workers(scope), self.picture.worker_changed, scope.namespace)
         if installed.policy.removal:
-            self.picture.ledger_changed(await reading.book(self._kube, installed, self.notes))
-            with self._without("what may be removed is told as it was in the beginning"):
-                await self._add(watched.removals(scope), self._ledger_changed, scope.namespace)
+            self.picture.ledger_changed(await cluster.read_ledger(self._kube, installed, self.notes))
+            with self._without("what can be removed is shown as of the start"):
+                await self._add(resources.removals(scope), self._ledger_changed, scope.namespace)
 
     def start(self) -> None:
         self._running = [asyncio.create_task(watch.cache.run()) for watch in self._watches]
@@ -115,7 +115,7 @@ class Live:
     def trouble(self) -> str:
         return next(filter(None, (watch.trouble for watch in self._watches)), "")
 
-    def standings(self, names: Iterable[str], now: datetime) -> list[Standing]:
+    def standings(self, names: Iterable[str], now: datetime) -> list[NodeStatus]:
         return self.picture.standings(names or list(self.picture.known), now, _FRESH)
 
     def ring(self) -> None:
@@ -134,24 +134,24 @@ class Live:
             ended.result()  # a watch never ends but by a mistake of ours, which must not look like no news
 
     async def _add(self, kind: Any, changed: Callable[..., None], namespace: str = "") -> None:  # noqa: ANN401  a Kind
-        await reading.may_watch(self._kube, kind, namespace)
+        await cluster.may_watch(self._kube, kind, namespace)
         self._watches.append(Watch(self._kube, kind, changed, self._news.set))
 
     @contextmanager
     def _without(self, what: str) -> Iterator[None]:
         try:
             yield
-        except NotAllowed as why:
-            self.notes.add(f"{why}. Without it, {what}")
+        except NotAllowed as error:
+            self.notes.add(f"{error}. Without it, {what}")
 
     def _ledger_changed(self, _: str, __: Ledger | None, after: Ledger | None) -> None:
-        self.picture.ledger_changed(after or ledger.MISSING)
+        self.picture.ledger_changed(after or removal_ledger.MISSING)
 
 
 @asynccontextmanager
-async def following(kube: Kube, installed: Installed, notes: Notes) -> AsyncIterator[Live]:
+async def following(kube: KubeClient, installed: Installed, notes: Notes) -> AsyncIterator[FleetWatcher]:
     """Filled, and kept true for as long as the block runs."""
-    live = Live(kube, installed, notes)
+    live = FleetWatcher(kube, installed, notes)
     await live.begin()
     live.start()
     loop = asyncio.get_running_loop()
@@ -164,15 +164,15 @@ async def following(kube: Kube, installed: Installed, notes: Notes) -> AsyncIter
         await live.stop()
 
 
-async def _filled(live: Live) -> None:
+async def _filled(live: FleetWatcher) -> None:
     end = time.monotonic() + _PATIENCE_SECONDS
     while not live.filled:
         if time.monotonic() > end:
-            raise NoAccess(f"the API server does not answer: {live.complaint or 'it is silent'}")
+            raise NoAccess(f"the API server does not answer: {live.complaint or 'no response'}")
         await live.news(_QUICKEST_SECONDS)
 
 
-async def follow(live: Live, shown: Shown, choose: Choose, over: Over, seconds: float | None) -> Followed:
+async def follow(live: FleetWatcher, shown: WatchResult, choose: Choose, over: Over, seconds: float | None) -> Followed:
     """Shows what is chosen until it is over, or for so many seconds."""
     end = time.monotonic() + seconds if seconds is not None else None
     while True:

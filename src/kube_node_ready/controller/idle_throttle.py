@@ -1,42 +1,42 @@
-"""Whether the watch of all nodes is read as it comes, or now and then.
+"""Pause reading the watch of all nodes while the fleet is idle.
 
-In a fleet at rest, all that watch brings is heartbeats of verified nodes, one wake-up each. So while nothing goes on it
-is left alone for seconds at a time. Whoever should not have to wait for that rings: nodes without our label come by a
-watch of their own, which is silent in a fleet at rest.
+In an idle fleet, that watch delivers only heartbeats of verified nodes, each of which wakes the process. So while
+nothing is in progress, it is not read for seconds at a time. Events that must not wait end the pause: nodes without our
+label have a separate watch, which is silent in an idle fleet.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-_ATTENTIVE_SECONDS = 30.0
-_NAP_SECONDS = 10.0
+_ACTIVE_SECONDS = 30.0
+_PAUSE_SECONDS = 10.0
 _CATCH_UP_SECONDS = 0.25
-"""Enough to read what came meanwhile, ten thousand nodes' heartbeats included."""
+"""Enough to read what arrived during the pause, such as the heartbeats of ten thousand nodes."""
 
 
-class Attention:
-    """`busy` tells of what is going on without our doing: then there are no naps. Time is the event loop's."""
+class IdleThrottle:
+    """While `has_pending_work` returns true, there are no pauses. Time is the event loop's."""
 
-    def __init__(self, busy: Callable[[], bool]) -> None:
-        self._busy = busy
+    def __init__(self, has_pending_work: Callable[[], bool]) -> None:
+        self._has_pending_work = has_pending_work
         self._until = float("-inf")
-        self._rung = asyncio.Event()
+        self._woken = asyncio.Event()
 
-    def ring(self) -> None:
-        """Something happens: be attentive for a while."""
-        self._until = asyncio.get_running_loop().time() + _ATTENTIVE_SECONDS
-        self._rung.set()
+    def wake(self) -> None:
+        """End the pause, and read without pauses for a while."""
+        self._until = asyncio.get_running_loop().time() + _ACTIVE_SECONDS
+        self._woken.set()
 
-    def nap(self) -> Awaitable[None] | None:
-        """The next nap, if this is the time for one. It ends when somebody rings."""
-        if self._busy() or asyncio.get_running_loop().time() < self._until:
+    def pause(self) -> Awaitable[None] | None:
+        """Return a pause that ends with `wake`, or None if there is work."""
+        if self._has_pending_work() or asyncio.get_running_loop().time() < self._until:
             return None
-        self._rung.clear()
-        return self._nap()
+        self._woken.clear()
+        return self._pause()
 
-    async def _nap(self) -> None:
+    async def _pause(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_NAP_SECONDS):
-                await self._rung.wait()
+            async with asyncio.timeout(_PAUSE_SECONDS):
+                await self._woken.wait()
         self._until = max(self._until, asyncio.get_running_loop().time() + _CATCH_UP_SECONDS)

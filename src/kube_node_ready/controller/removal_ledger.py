@@ -1,4 +1,4 @@
-"""Where removals are written down before they happen: a ConfigMap, so that the budget outlives the controller."""
+"""Record removals in a ConfigMap before they happen, so that the removal budget survives a restart."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -6,38 +6,40 @@ from typing import Any
 
 import msgspec
 
-from kube_node_ready.objects import ConfigMap
-from kube_node_ready.verify.model import Ledger, Removal
-from kube_node_ready.verify.nodes import is_paused
+from kube_node_ready.api.objects import ConfigMap
+from kube_node_ready.verification.model import Ledger, Removal
+from kube_node_ready.verification.node_reader import is_paused
 
 _KEY = "removals"
 
 
-MISSING = Ledger(trouble="the ledger of removals is not there yet")
+MISSING = Ledger(error="the removal ledger does not exist yet")
 EMPTY = Ledger()
 
 
 def read(wire: ConfigMap) -> Ledger:
-    """A ledger that cannot be read holds everything: what was spent is unknown."""
+    """Read the ledger. An invalid one blocks all removals, because the used budget is unknown."""
     text = (wire.data or {}).get(_KEY, "[]")
     paused = is_paused(wire.metadata.annotations or {})
     try:
         removals = msgspec.json.decode(text, type=tuple[Removal, ...])
         if not all(removal.at.tzinfo for removal in removals):
             raise msgspec.ValidationError("a time without its zone")
-    except (msgspec.DecodeError, RecursionError) as why:
-        trouble = f"ConfigMap {wire.metadata.name}, {_KEY}: {why}. Make it a list of removals, or delete the ConfigMap"
-        return Ledger(paused=paused, trouble=trouble)
+    except (msgspec.DecodeError, RecursionError) as error:
+        problem = (
+            f"ConfigMap {wire.metadata.name}, {_KEY}: {error}. Make it a list of removals, or delete the ConfigMap"
+        )
+        return Ledger(paused=paused, error=problem)
     return Ledger(removals, paused, version=wire.metadata.resource_version)
 
 
-def with_removal(book: Sequence[Removal], removal: Removal, window: timedelta, now: datetime) -> list[Removal]:
-    """The list with one more, without those that no longer weigh."""
-    return [*(entry for entry in book if now - entry.at < window), removal]
+def with_removal(removals: Sequence[Removal], removal: Removal, window: timedelta, now: datetime) -> list[Removal]:
+    """Return the list with one more removal, without those outside of the window."""
+    return [*(entry for entry in removals if now - entry.at < window), removal]
 
 
 def patch(version: str, removals: list[Removal]) -> dict[str, Any]:
-    """A merge patch that fails if the ledger is not what it was when we decided."""
+    """Build a merge patch that fails if the ledger has changed since the decision."""
     return {"metadata": {"resourceVersion": version}, "data": {_KEY: msgspec.json.encode(removals).decode()}}
 
 

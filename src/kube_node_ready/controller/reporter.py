@@ -1,64 +1,65 @@
-"""The log: one line a transition, in the words of the documentation."""
+"""Log one line per transition of a node."""
 
 from kube_node_ready.log import log
-from kube_node_ready.verify.model import (
+from kube_node_ready.verification.model import (
     CloseGate,
     Decision,
     Effect,
     Node,
+    OpenGate,
     Phase,
     Policy,
-    Release,
     Snapshot,
     StartWorker,
-    WriteRecord,
+    WriteStatus,
 )
-from kube_node_ready.verify.workerpod import name_of
+from kube_node_ready.verification.worker_pod import worker_name
 
 
-def noticed(before: Node | None, after: Node | None, policy: Policy) -> None:
-    """A node has something to prove that had not before."""
-    if after and policy.guards(after) and not (before and before.uid == after.uid and policy.guards(before)):
-        log("Node added to queue", node=after.name, state="unverified")
+def node_queued(before: Node | None, after: Node | None, policy: Policy, *, quiet: bool = False) -> bool:
+    """Log a node that has to be verified and did not have to before. Return whether it was logged."""
+    is_news = after and policy.guards(after) and not (before and before.uid == after.uid and policy.guards(before))
+    if not after or not is_news or quiet:
+        return False
+    log("Node added to queue", node=after.name, state="unverified")
+    return True
 
 
-def decided(before: Phase | None, seen: Snapshot, decision: Decision) -> None:
-    node, phase = seen.node.name, decision.phase
-    if attempt := _started(decision):
-        log("Creating worker pod", node=node, pod=name_of(seen.node.uid, attempt), attempt=attempt)
-    elif before is phase:
-        return
-    elif phase is Phase.VERIFIED and decision.verdict:
+def worker_starting(node: Node, attempt: int) -> None:
+    log("Creating worker pod", node=node.name, pod=worker_name(node.uid, attempt), attempt=attempt)
+
+
+def phase_changed(before: Phase | None, snapshot: Snapshot, decision: Decision) -> None:
+    node, phase = snapshot.node.name, decision.phase
+    if before is phase or any(isinstance(effect, StartWorker) for effect in decision.effects):
+        return  # the creation of the worker is logged
+    if phase is Phase.VERIFIED and decision.verdict:
         if _is_proved(decision):
-            log("Worker completed successfully", node=node, duration=_duration(seen, decision))
+            log("Worker completed successfully", node=node, duration=_duration(snapshot, decision))
         else:
-            log("Verified node did not pass again", level="warn", node=node, reason=decision.reason)
+            log("Re-verification failed", level="warn", node=node, reason=decision.reason)
     elif phase is Phase.FAILED:
         log("Verification failed", level="warn", node=node, reason=decision.reason)
     elif phase in (Phase.EXHAUSTED, Phase.HELD, Phase.REMOVING):
         log(f"Node {phase}", level="warn", node=node, reason=decision.reason)
     elif phase is Phase.WAITING:
-        log("Node waits", node=node, reason=decision.reason)
+        log("Node waiting", node=node, reason=decision.reason)
     else:
         log(f"Node {phase}", level="debug", node=node, reason=decision.reason)
 
 
-def done(effect: Effect, decision: Decision, policy: Policy) -> None:
-    if isinstance(effect, Release):
+def effect_applied(effect: Effect, decision: Decision, policy: Policy) -> None:
+    if isinstance(effect, OpenGate):
         label = f"{policy.label}={policy.label_value}"
         log("Node verified", node=effect.node.name, label=label, reason=decision.reason)
     elif isinstance(effect, CloseGate):
-        log("Gate closed again", level="warn", node=effect.node.name, reason=effect.record.reason)
-
-
-def _started(decision: Decision) -> int | None:
-    return next((effect.attempt for effect in decision.effects if isinstance(effect, StartWorker)), None)
+        log("Gate closed", level="warn", node=effect.node.name, reason=effect.record.reason)
 
 
 def _is_proved(decision: Decision) -> bool:
-    return all(effect.record.is_proof for effect in decision.effects if isinstance(effect, Release | WriteRecord))
+    return all(effect.record.is_proof for effect in decision.effects if isinstance(effect, OpenGate | WriteStatus))
 
 
-def _duration(seen: Snapshot, decision: Decision) -> str | None:
+def _duration(snapshot: Snapshot, decision: Decision) -> str | None:
     created = decision.verdict.created if decision.verdict else None
-    return f"{(seen.now - created).total_seconds():.1f}s" if created else None
+    return f"{(snapshot.now - created).total_seconds():.1f}s" if created else None

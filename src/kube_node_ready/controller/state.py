@@ -1,4 +1,7 @@
-"""The caches, as decisions want to see them. Synchronous: one look is one moment, since nothing else runs meanwhile."""
+"""Index the informers' objects, and build consistent snapshots of them for decisions.
+
+Synchronous: a snapshot shows one point in time, because nothing else runs meanwhile.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -7,41 +10,42 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from kube_node_ready import ledger
-from kube_node_ready.verify import reverify
-from kube_node_ready.verify.model import Fleet, Node, Outcome, Policy, Pool, Snapshot, Worker
+from kube_node_ready.api.record import Outcome
+from kube_node_ready.controller import removal_ledger
+from kube_node_ready.verification import reverify
+from kube_node_ready.verification.model import Fleet, Node, Policy, Pool, Snapshot, Worker
 
-_STRAY_AGE = timedelta(hours=1)
-_RUSH = 32
-"""So many verifications at a time make a rush."""
-_RECHECKS = 32
-"""So many verified nodes are checked again at a time."""
-_MOST_WORKERS = 16
-"""So many pods that pass for workers of one node are kept: each event of one of them costs time for all of them."""
-_MOST_WORKERS_OF_UNKNOWN = 1000
-"""Which of them matter is not known before their node is."""
-_FINGERPRINTS = 10_000
-"""Usually there is one. Admission can also make a different spec of every pod."""
+_ORPHAN_AGE = timedelta(hours=1)
+_BURST = 32
+"""More verifications than this at a time are a burst."""
+_MAX_RECHECKS = 32
+"""How many verified nodes are checked again at a time."""
+_MAX_WORKERS = 16
+"""How many pods are kept as workers of one node: each event of one takes time for all of them."""
+_MAX_WORKERS_OF_UNKNOWN = 1000
+"""Until the node is known, it is not known which of its workers matter."""
+_MAX_FINGERPRINTS = 10_000
+"""Usually there is one. Admission can also change every pod differently."""
 
 
 def _unknown(_: str) -> str:
     return ""
 
 
-class View:
-    """What is seen of the cluster. The caches own the objects; this keeps the indexes that make a look cheap."""
+class ClusterState:
+    """The state of the cluster. The informers own the objects; this class keeps the indexes."""
 
     def __init__(
         self, policy: Policy, nodes: Mapping[str, Node], slots: int, version: Callable[[str], str] = _unknown
     ) -> None:
-        self.ledger = ledger.MISSING
+        self.ledger = removal_ledger.MISSING
         self._policy = policy
         self._nodes = nodes
         self._version = version
         self._slots = slots
         self._managed: Counter[str] = Counter()
         self._failing = 0
-        self._doubtful = 0
+        self._degraded = 0
         self._unregistered = 0
         self._names: dict[str, str] = {}
         self._workers: defaultdict[str, dict[str, Worker]] = defaultdict(dict)
@@ -50,18 +54,18 @@ class View:
         self._fingerprints: dict[str, None] = {}
         self._starting: set[str] = set()
         self._known: set[str] = set()
-        self._dropped: set[str] = set()
+        self._deleted: set[str] = set()
         self._edited: set[str] = set()
         self._settled: set[str] = set()
         self._witnessed: dict[str, int] = {}
         self._pools: dict[str, Pool] = {}
 
     def snapshot(self, name: str, now: datetime) -> Snapshot | None:
-        """None if there is no such node."""
+        """Return a snapshot of the node, or None if it does not exist."""
         node = self._nodes.get(name)
         if node is None:
             return None
-        workers = tuple(self._judged(worker) for worker in self._of(node.uid) if worker.uid not in self._dropped)
+        workers = tuple(self._judged(worker) for worker in self._of(node.uid) if worker.uid not in self._deleted)
         if (pool := self._pools.get(node.uid)) is not None:
             node = replace(node, pool=pool.name, claimed=pool.claimed)
         return Snapshot(
@@ -71,8 +75,8 @@ class View:
             slot_free=self.free_slots > 0,
             fleet=self._fleet(node),
             version=self._version(name),
-            rush=self.rush,
-            many_rechecks=len(self._rechecks) >= _RECHECKS,
+            burst=self.burst,
+            recheck_limit_reached=len(self._rechecks) >= _MAX_RECHECKS,
             witnessed=self._witnessed.get(node.uid, 0),
         )
 
@@ -81,33 +85,32 @@ class View:
         return max(0, self._slots - len(self._verifying) - len(self._starting))
 
     @property
-    def rush(self) -> bool:
-        return len(self._verifying) - len(self._rechecks) > _RUSH
+    def burst(self) -> bool:
+        return len(self._verifying) - len(self._rechecks) > _BURST
 
     @property
-    def waits_for_others(self) -> bool:
-        """Whether a worker runs, Karpenter has yet to register a node, or one may be removed, which must not go by old
-        news.
+    def has_work_in_flight(self) -> bool:
+        """Whether a worker is running, Karpenter has not registered a node yet, or a node might be removed.
+
+        For a removal, the cache must be current.
         """
         return bool(self._verifying or self._unregistered or (self._policy.removal and self._failing))
 
-    def unfinished(self) -> Iterator[str]:
-        """Every node that has something to prove, now or in time, or a worker that should not be there, or is not known
-        yet.
-        """
+    def due_for_resync(self) -> Iterator[str]:
+        """Yield nodes that have to be verified or checked again, have a worker, or have the label but no record."""
         for name, node in self._nodes.items():
             watched_over = node.labelled and (self._policy.reverification or not node.record.attempt)
             if watched_over or node.uid in self._workers or self._policy.guards(node):
                 yield name
 
-    def strays(self, now: datetime) -> Iterator[Worker]:
-        """Workers of nodes that left our sight, say by losing a label we select by.
+    def orphans(self, now: datetime) -> Iterator[Worker]:
+        """Yield workers of nodes that are no longer watched, for example because they lost a label that is selected by.
 
-        Not before they are old: they may be another controller's, which selects other nodes.
+        Only old ones: they might belong to another controller that selects other nodes.
         """
         for worker in self.workers():
             unseen = worker.finished and worker.node_uid not in self._names
-            if unseen and worker.created and now - worker.created > _STRAY_AGE:
+            if unseen and worker.created and now - worker.created > _ORPHAN_AGE:
                 yield worker
 
     def workers(self) -> Iterator[Worker]:
@@ -116,30 +119,38 @@ class View:
 
     @contextmanager
     def starting(self, name: str) -> Iterator[None]:
-        """Keeps a slot for a worker until the cache knows it."""
+        """Reserve a slot for a worker until the informer has it."""
         self._starting.add(name)
         try:
             yield
         finally:
             self._starting.discard(name)
 
-    def dropped(self, uid: str) -> None:
-        """A worker we deleted is gone, though the watch may have yet to say so."""
+    def worker_deleted(self, uid: str) -> None:
+        """Ignore a worker that we deleted, before the watch reports the deletion."""
         if uid in self._known:
-            self._dropped.add(uid)
+            self._deleted.add(uid)
 
     def admitted(self, fingerprint: str) -> None:
-        """The server made a worker with this fingerprint of our template, so such workers are genuine."""
+        """The server created a worker with this fingerprint from our template, so such workers are genuine."""
+        if fingerprint in self._fingerprints:
+            return
+        is_first = not self._fingerprints
         self._fingerprints[fingerprint] = None
-        if len(self._fingerprints) > _FINGERPRINTS:
-            del self._fingerprints[next(iter(self._fingerprints))]
+        changed = [fingerprint]
+        if len(self._fingerprints) > _MAX_FINGERPRINTS:
+            changed.append(oldest := next(iter(self._fingerprints)))
+            del self._fingerprints[oldest]
+        for uid, workers in list(self._workers.items()):
+            if is_first or any(worker.fingerprint in changed for worker in workers.values()):
+                self._count_slots(uid)
 
     def witnessed(self, node: Node, attempt: int) -> None:
-        """A worker of ours failed there, by the node's own fault."""
+        """A genuine worker failed on this node, and the node is at fault."""
         self._witnessed[node.uid] = attempt
 
     def pool_found(self, node: Node, pool: Pool) -> None:
-        """The pool by the node's NodeClaim, whatever the labels and owners of the Node say."""
+        """Use the pool of the node's NodeClaim, regardless of the labels and owners of the Node."""
         self._pools[node.uid] = pool
 
     def node_changed(self, before: Node | None, after: Node | None) -> None:
@@ -154,12 +165,19 @@ class View:
         for uid in {node.uid for node in (before, after) if node}:
             self._count_slots(uid)
 
+    def trimmed(self, worker: Worker) -> Worker:
+        """Return what the informer keeps: in a flood, not the texts, which take most of the memory."""
+        return worker if self._has_room_for(worker) else replace(worker, report=None, reason="")
+
     def worker_changed(self, before: Worker | None, after: Worker | None) -> str | None:
-        """The name of the node this is about, if there is one."""
+        """Update the indexes. Return the name of the worker's node, if it is known."""
         if before and (after is None or after.uid != before.uid):
             self._forget(before)
         if after and self._has_room_for(after):
             if before and before.uid == after.uid and before.fingerprint != after.fingerprint:
+                self._edited.add(after.uid)
+            # It might have been edited and edited back while no controller was watching.
+            if after.uid not in self._known and after.generation > 1 + after.deleting:
                 self._edited.add(after.uid)
             self._known.add(after.uid)
             self._workers[after.node_uid][after.name] = after
@@ -170,32 +188,40 @@ class View:
         return self._names.get(either.node_uid) if either else None
 
     def _has_room_for(self, worker: Worker) -> bool:
-        """A node has two workers at most, one that runs and one kept for its logs. A thousand of them are an attack."""
-        mine = self._workers[worker.node_uid]
+        """A node has at most two workers: one that runs and one that is kept for its logs. More are an attack."""
+        mine = self._workers.get(worker.node_uid, {})
         node = self._nodes.get(self._names.get(worker.node_uid, ""))
-        if worker.name in mine or len(mine) < (_MOST_WORKERS if node else _MOST_WORKERS_OF_UNKNOWN):
+        if worker.name in mine or len(mine) < (_MAX_WORKERS if node else _MAX_WORKERS_OF_UNKNOWN):
             return True
         return node is not None and worker.attempt in (node.record.attempt, node.record.attempt + 1)
 
     def _count_slots(self, uid: str) -> None:
-        """A node takes one slot while a worker runs on it, however many pods pass for its workers.
+        """A node occupies one slot while a worker runs on it, regardless of how many pods look like its workers.
 
-        Workers of nodes that are gone, are being deleted, or are not known yet, take none.
+        Workers of nodes that are deleted, being deleted, or not known yet occupy none.
         """
         node = self._nodes.get(self._names.get(uid, ""))
         if node is None or node.deleting:
             self._verifying.discard(uid)
             self._rechecks.discard(uid)
             return
-        runs = any(worker.is_of(node) and not (worker.finished or worker.deleting) for worker in self._of(uid))
+        runs = any(self._takes_slot(worker, node) for worker in self._of(uid))
         is_recheck = runs and node.labelled
         (self._verifying.add if runs else self._verifying.discard)(uid)
         (self._rechecks.add if is_recheck else self._rechecks.discard)(uid)
 
+    def _takes_slot(self, worker: Worker, node: Node) -> bool:
+        """Pods of other clients occupy none. Until one is confirmed, any pod can be a worker of a previous process."""
+        if not worker.belongs_to(node) or worker.finished or worker.deleting:
+            return False
+        return self._is_genuine(worker) or not self._fingerprints
+
+    def _is_genuine(self, worker: Worker) -> bool:
+        # Edited and edited back counts as edited: it ran something else meanwhile.
+        return worker.fingerprint in self._fingerprints and worker.uid not in self._edited
+
     def _judged(self, worker: Worker) -> Worker:
-        # Edited and edited back is edited: it ran something else meanwhile.
-        is_edited = worker.uid in self._edited
-        is_genuine = worker.fingerprint in self._fingerprints and not is_edited
+        is_genuine, is_edited = self._is_genuine(worker), worker.uid in self._edited
         return replace(worker, genuine=is_genuine, edited=is_edited, settled=worker.uid in self._settled)
 
     def _settle(self, node: Node) -> None:
@@ -204,7 +230,7 @@ class View:
                 self._settled.add(worker.uid)
 
     def _forget(self, worker: Worker) -> None:
-        for uids in (self._known, self._dropped, self._edited, self._settled):
+        for uids in (self._known, self._deleted, self._edited, self._settled):
             uids.discard(worker.uid)
         mine = self._workers[worker.node_uid]
         mine.pop(worker.name, None)
@@ -216,7 +242,7 @@ class View:
         return list(self._workers[uid].values()) if uid in self._workers else []
 
     def _count(self, node: Node | None, by: int) -> None:
-        """Kept while nodes come and go: in a fleet-wide outage, every node asks how many others fail."""
+        """Update the counts with each change: in an outage, every reconcile needs the number of failing nodes."""
         if node is None:
             return
         guarded = self._policy.guards(node)
@@ -226,14 +252,14 @@ class View:
             self._unregistered += by
         if guarded and node.record.outcome is Outcome.FAILED:
             self._failing += by
-        if self._policy.reverification and not guarded and reverify.is_doubtful(node):
-            self._doubtful += by
+        if self._policy.reverification and not guarded and reverify.is_degraded(node):
+            self._degraded += by
 
     def _fleet(self, node: Node) -> Fleet:
         return Fleet(
             managed=self._managed.total(),
             failing=self._failing,
-            doubtful=self._doubtful,
-            in_pool=max(1, self._managed[node.pool]),  # a pool that no label names has this node at least
+            degraded=self._degraded,
+            in_pool=max(1, self._managed[node.pool]),  # a pool without a label has at least this node
             ledger=self.ledger,
         )

@@ -1,1 +1,1 @@
-"""Kubernetes, and nothing of verification: requests, caches kept by watches, a queue of keys, a Lease to hold."""
+"""The Kubernetes client library: requests, informers, workqueue, leader election. Independent of verification."""

@@ -1,7 +1,8 @@
-"""Requests to the API server: bytes in, bytes out, and errors that say what to do next.
+"""Send requests to the API server: bytes in, bytes out, and errors classified by how to handle them.
 
-Whatever is asked is limited (`Limit`), counted (`observe`) and bounded in time. A watch is not limited and may last,
-but ends when it says nothing for too long. Why these requests are our own: docs/decisions/0003-requests-of-our-own.md.
+Every request is rate-limited (`TokenBucket`), counted (`on_call`) and has a timeout. A watch is not limited and can
+last indefinitely, but ends when no event arrives for too long. docs/decisions/0003-requests-of-our-own.md has the
+reasons for this client.
 """
 
 import asyncio
@@ -21,17 +22,27 @@ from kube_node_ready import __version__
 from kube_node_ready.http_syntax import InvalidRequestError
 from kube_node_ready.kube import errors
 from kube_node_ready.kube.access import Access, Login
-from kube_node_ready.kube.errors import AccessError, InvalidRequest, KubeError, Silent, Unreachable
-from kube_node_ready.kube.http import MAX_BODY_BYTES, PIECE_BYTES, Broken, Exchange, Nap, Pool
-from kube_node_ready.kube.limits import Limit
+from kube_node_ready.kube.errors import AccessError, InvalidRequest, KubeError, Unreachable, WatchStalled
+from kube_node_ready.kube.http import (
+    MAX_BODY_BYTES,
+    PIECE_BYTES,
+    ConnectionBroken,
+    ConnectionPool,
+    PauseReading,
+    Response,
+)
+from kube_node_ready.kube.rate_limit import TokenBucket
+from kubekit.credentials import Identity
 
 JSON = "application/json"
 CALL_SECONDS = 30.0
-SILENCE_SECONDS = 150.0  # bookmarks come every minute
-# A page of 500 objects: Nodes and Pods have 10 to 50 KiB each, so this is ten times what is likely, and finite.
+STALL_SECONDS = 150.0  # bookmarks come every minute
+# A page of 500 objects: Nodes and Pods have 10 to 50 KiB each, so this is ten times the expected size.
 MAX_PAGE_BYTES = 256 << 20
-_MAX_ERROR_BYTES = 1 << 20  # a Status, or the page of some proxy
-_MAX_LINE_BYTES = 16 << 20  # a watch event holds one object, of which etcd stores at most 1.5 MiB
+_MAX_ERROR_BYTES = 1 << 20  # a Status, or the page of a proxy
+# A watch event holds one object. A request has at most 3 MiB, and the object's JSON up to 8 times as many bytes as the
+# protobuf that was sent (empty `status.runtimeHandlers`). An event that is rejected here would end every watch.
+_MAX_LINE_BYTES = MAX_BODY_BYTES
 _AGENT = f"kube-node-ready-controller/{__version__}"
 # Compression costs both sides more than the network between them.
 _HEADERS = {"Accept-Encoding": "identity"}
@@ -44,7 +55,7 @@ class PatchKind(Enum):
 
 
 class Call(Struct, frozen=True):
-    """One request. Its status is 0 if there was no answer; a watch counts when it is opened."""
+    """A request for metrics. Its status is 0 without a response; a watch counts when it is opened."""
 
     verb: str
     resource: str
@@ -70,48 +81,48 @@ class _Request(Struct, frozen=True):
             return self.path
         try:
             return f"{self.path}?{urlencode(self.params, quote_via=quote)}"
-        except UnicodeEncodeError as error:  # bytes of the command line that are not UTF-8
+        except UnicodeEncodeError as error:  # arguments of the command line that are not UTF-8
             raise InvalidRequestError("query", ascii(error.object[:120]), "valid Unicode text") from error
 
 
-def _nobody_counts(_: Call) -> None:
+def _ignore_call(_: Call) -> None:
     return None
 
 
-def _everybody_may() -> None:
+def _allow_write() -> None:
     return None
 
 
-class Kube:
-    """One API server: `async with Kube(access()) as kube: await kube.get("/api/v1/nodes")`.
+class KubeClient:
+    """One API server: `async with KubeClient(access()) as kube: await kube.get("/api/v1/nodes")`.
 
-    `within` bounds a call in seconds, once the limit has let it pass; `params` go into the query as they are.
-    `permit` is asked right before anything is written, and raises if it must not be. `agent` is who asks, for audits.
+    `timeout_seconds` limits a call, not counting the wait for the rate limit; `params` become the query.
+    `before_write` is called right before each write, and raises to prevent it. `agent` is the User-Agent, for audits.
     """
 
     def __init__(
         self,
         access: Access,
         *,
-        limit: Limit | None = None,
-        observe: Callable[[Call], None] = _nobody_counts,
-        permit: Callable[[], None] = _everybody_may,
+        limit: TokenBucket | None = None,
+        on_call: Callable[[Call], None] = _ignore_call,
+        before_write: Callable[[], None] = _allow_write,
         agent: str = _AGENT,
     ) -> None:
         try:
-            self._pool = Pool(access.server, access.tls, {**_HEADERS, "User-Agent": agent})
+            self._pool = _pool(access, {**_HEADERS, "User-Agent": agent})
         except InvalidRequestError as error:
             raise AccessError(f"cannot use this API server: {error}") from error
-        self._limit = limit or Limit(qps=0)
-        self._observe = observe
-        self._permit = permit
-        self._login = Login(access)
+        self._limit = limit or TokenBucket(qps=0)
+        self._on_call = on_call
+        self._before_write = before_write
+        self._login = Login(access, self._pool.use_tls)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pool.close()
 
@@ -119,28 +130,35 @@ class Kube:
         self,
         path: str,
         *,
-        within: float = CALL_SECONDS,
+        timeout_seconds: float = CALL_SECONDS,
         accept: str = JSON,
         max_bytes: int = MAX_BODY_BYTES,
         **params: str,
     ) -> bytes:
-        return await self._call(_Request("get", "GET", path, params, accept, max_bytes=max_bytes), within)
+        return await self._call(_Request("get", "GET", path, params, accept, max_bytes=max_bytes), timeout_seconds)
 
-    async def create(self, path: str, body: bytes, *, within: float = CALL_SECONDS, **params: str) -> bytes:
-        return await self._call(_Request("create", "POST", path, params, body=body), within)
+    async def create(self, path: str, body: bytes, *, timeout_seconds: float = CALL_SECONDS, **params: str) -> bytes:
+        return await self._call(_Request("create", "POST", path, params, body=body), timeout_seconds)
 
     async def patch(
-        self, path: str, body: bytes, kind: PatchKind, *, within: float = CALL_SECONDS, **params: str
+        self, path: str, body: bytes, kind: PatchKind, *, timeout_seconds: float = CALL_SECONDS, **params: str
     ) -> bytes:
-        return await self._call(_Request("patch", "PATCH", path, params, body=body, content=kind.value), within)
+        return await self._call(
+            _Request("patch", "PATCH", path, params, body=body, content=kind.value), timeout_seconds
+        )
 
-    async def replace(self, path: str, body: bytes, *, within: float = CALL_SECONDS, **params: str) -> bytes:
-        return await self._call(_Request("replace", "PUT", path, params, body=body), within)
+    async def replace(self, path: str, body: bytes, *, timeout_seconds: float = CALL_SECONDS, **params: str) -> bytes:
+        return await self._call(_Request("replace", "PUT", path, params, body=body), timeout_seconds)
 
     async def delete(
-        self, path: str, *, uid: str | None = None, grace_seconds: int | None = None, within: float = CALL_SECONDS
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        grace_seconds: int | None = None,
+        timeout_seconds: float = CALL_SECONDS,
     ) -> None:
-        """With `uid`, that very object: if another one bears the name by now, it stays, and this is a LostRace."""
+        """With `uid`, delete only that object: if another one has the name, raise a Conflict."""
         options: dict[str, object] = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
@@ -150,79 +168,86 @@ class Kube:
             options["preconditions"] = {"uid": uid}
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        await self._call(_Request("delete", "DELETE", path, {}, body=msgspec.json.encode(options)), within)
+        await self._call(_Request("delete", "DELETE", path, {}, body=msgspec.json.encode(options)), timeout_seconds)
 
     @asynccontextmanager
     async def stream(
         self,
         path: str,
         *,
-        silence: float = SILENCE_SECONDS,
-        nap: Nap | None = None,
+        stall_timeout: float = STALL_SECONDS,
+        pause: PauseReading | None = None,
         accept: str = JSON,
         **params: str,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The lines of an answer that goes on: a watch. It is Silent when no byte comes for `silence` seconds."""
+        """Open a watch, and yield its lines. Raises WatchStalled if nothing arrives for `stall_timeout` seconds."""
         request = _Request("watch", "GET", path, params, accept)
         with _as_unreachable(request):
             async with asyncio.timeout(CALL_SECONDS):
-                answer = await self._answer(request)
-        async with answer, aclosing(_lines(answer.chunks(silence, nap), request)) as lines:
+                response = await self._respond(request)
+        async with response, aclosing(_lines(response.chunks(stall_timeout, pause), request)) as lines:
             yield lines
 
-    async def _call(self, request: _Request, within: float) -> bytes:
-        await self._limit.take()
+    async def _call(self, request: _Request, timeout_seconds: float) -> bytes:
+        await self._limit.acquire()
         with _as_unreachable(request):
-            async with asyncio.timeout(within), await self._answer(request) as answer:
-                return await answer.read(request.max_bytes)
+            async with asyncio.timeout(timeout_seconds), await self._respond(request) as response:
+                return await response.read(request.max_bytes)
 
-    async def _answer(self, request: _Request) -> Exchange:
-        """An answer that says yes, its body still unread."""
+    async def _respond(self, request: _Request) -> Response:
+        """Return a successful response, its body still unread."""
         started, status, is_sent = time.monotonic(), 0, True
         try:
-            answer = await self._send_again_if_refused(request)
-            status = answer.status
+            response = await self._send_authenticated(request)
+            status = response.status
             if status >= HTTPStatus.MULTIPLE_CHOICES:
-                raise await _no(answer, request)
+                raise await _error(response, request)
         except InvalidRequest:
             is_sent = False  # and its path must not become the label of a metric
             raise
         finally:
             if is_sent:
-                self._observe(Call(request.verb, resource(request.path), status, time.monotonic() - started))
-        return answer
+                self._on_call(Call(request.verb, resource(request.path), status, time.monotonic() - started))
+        return response
 
-    async def _send_again_if_refused(self, request: _Request) -> Exchange:
-        shown = await self._login.header()
-        answer = await self._send(request, shown)
-        if answer.status != HTTPStatus.UNAUTHORIZED:
-            return answer
+    async def _send_authenticated(self, request: _Request) -> Response:
+        shown = await self._login.identity()
+        response = await self._send(request, shown)
+        if response.status != HTTPStatus.UNAUTHORIZED:
+            return response
         try:
             renewed = await self._login.renew(shown)
         except BaseException:
-            answer.end()
+            response.close()
             raise
-        if not renewed:
-            return answer
-        async with answer:
-            await answer.read(_MAX_ERROR_BYTES)
-        return await self._send(request, await self._login.header())
+        if renewed == shown:
+            return response
+        async with response:
+            await response.read(_MAX_ERROR_BYTES)
+        return await self._send(request, renewed)
 
-    async def _send(self, request: _Request, shown: str | None) -> Exchange:
+    async def _send(self, request: _Request, shown: Identity) -> Response:
         headers = {"Accept": request.accept}
-        if shown is not None:
-            headers["Authorization"] = shown
+        if shown.authorization:
+            headers["Authorization"] = shown.authorization
         if request.body is not None:
             headers["Content-Type"] = request.content
-        permit = self._permit if request.body is not None else None
+        before_write = self._before_write if request.body is not None else None
         try:
-            return await self._pool.send(request.method, request.target(), headers, request.body, permit)
+            return await self._pool.send(request.method, request.target(), headers, request.body, before_write)
         except InvalidRequestError as error:
             raise InvalidRequest(str(error), request.method) from error
 
 
+def _pool(access: Access, headers: dict[str, str]) -> ConnectionPool:
+    found = access.connection
+    if found is None:
+        return ConnectionPool(access.server, access.tls, headers)
+    return ConnectionPool(access.server, access.tls, headers, proxy=found.proxy, tls_name=found.tls_server_name)
+
+
 def resource(path: str) -> str:
-    """What a path is about, without names: `nodes`, `nodes/status`, `pods`, `leases`."""
+    """Return the resource of a path, without names: `nodes`, `nodes/status`, `pods`, `leases`."""
     parts = path.strip("/").split("/")
     kind = parts[2:] if parts[0] == "api" else parts[3:]
     if kind[:1] == ["namespaces"] and len(kind) > 2:  # noqa: PLR2004  /namespaces/NAME/pods, not /namespaces/NAME
@@ -231,15 +256,15 @@ def resource(path: str) -> str:
 
 
 async def _lines(chunks: AsyncIterator[bytes], request: _Request) -> AsyncGenerator[bytes, None]:
-    """Whole lines only: what a cut connection left of its last line is dropped."""
+    """Yield complete lines. The rest of a line that a broken connection left is discarded."""
     begun: list[bytes] = []
     size = 0
-    with _as_unreachable(request, heard_before=True):
+    with _as_unreachable(request, is_open=True):
         async for chunk in chunks:
             first, *more = chunk.split(b"\n")
             size += len(first) + PIECE_BYTES
             if size > _MAX_LINE_BYTES:
-                raise Broken(f"an event has more than {_MAX_LINE_BYTES} bytes")
+                raise ConnectionBroken(f"an event has more than {_MAX_LINE_BYTES} bytes")
             begun.append(first)
             if more:
                 yield b"".join(begun)
@@ -249,21 +274,21 @@ async def _lines(chunks: AsyncIterator[bytes], request: _Request) -> AsyncGenera
                 size = len(more[-1])
 
 
-async def _no(answer: Exchange, request: _Request) -> KubeError:
-    async with answer:
-        body = await answer.read(_MAX_ERROR_BYTES)
+async def _error(response: Response, request: _Request) -> KubeError:
+    async with response:
+        body = await response.read(_MAX_ERROR_BYTES)
     json_patch = request.content == PatchKind.JSON.value
-    retry_after = answer.headers.get("retry-after", "")
-    return errors.of_answer(answer.status, body, str(request), json_patch=json_patch, retry_after=retry_after)
+    retry_after = response.headers.get("retry-after", "")
+    return errors.from_response(response.status, body, str(request), json_patch=json_patch, retry_after=retry_after)
 
 
 @contextmanager
-def _as_unreachable(request: _Request, *, heard_before: bool = False) -> Iterator[None]:
+def _as_unreachable(request: _Request, *, is_open: bool = False) -> Iterator[None]:
     try:
         yield
-    except TimeoutError as why:
-        if heard_before:
-            raise Silent(0, "Silent", "nothing was heard for too long", str(request)) from why
-        raise Unreachable(0, "Unreachable", "no answer in time", str(request)) from why
-    except OSError as why:
-        raise Unreachable(0, "Unreachable", str(why) or type(why).__name__, str(request)) from why
+    except TimeoutError as error:
+        if is_open:
+            raise WatchStalled(0, "Silent", "the watch has stalled", str(request)) from error
+        raise Unreachable(0, "Unreachable", "no response in time", str(request)) from error
+    except OSError as error:
+        raise Unreachable(0, "Unreachable", str(error) or type(error).__name__, str(request)) from error

@@ -1,17 +1,17 @@
 # ruff: noqa: N818  these are the answers of a server, and `except NotFound` reads as what it means
-"""The answers of an API server that we treat differently, and no others.
+"""Errors of API requests, classified by how callers handle them.
 
-KubeError              anything that kept a request from its success
-├── NotFound           404: the object, its namespace or its kind is not there
-├── AlreadyExists      409 on create: somebody, perhaps an earlier life of us, was first
-├── LostRace           the object is not what we believed: look again, then decide again
-├── Gone               410: the server has forgotten that resourceVersion; list again
-├── Throttled          429: come back after `retry_after` seconds
-├── Refused            any other 4xx: understood, and no; the same request gets the same answer
-├── Unreachable        no answer, half an answer, or 5xx. A write may or may not have happened
-│   └── Silent         a watch was opened, and nothing came, not even a bookmark
-├── InvalidRequest     not sent: a name in it does not fit HTTP's grammar. The same request fails again, so back off
-└── AccessError        we do not know where the server is, or have nothing to show it
+KubeError              any failed request
+├── NotFound           404: the object, its namespace or its kind does not exist
+├── AlreadyExists      409 on create: another client, or an earlier process of ours, created it
+├── Conflict           the object changed since it was read. Read it again, then decide again
+├── Expired            410: the resourceVersion is too old. List again
+├── Throttled          429: retry after `retry_after` seconds
+├── Rejected           any other 4xx: rejected. The same request would be rejected again
+├── Unreachable        no response, an incomplete one, or 5xx. A write might have been applied
+│   └── WatchStalled   a watch was opened, and nothing arrived, not even a bookmark
+├── InvalidRequest     not sent: a name in it is not valid in HTTP. The same request fails again, so back off
+└── AccessError        the API server's address or the credentials are unknown
 """
 
 from http import HTTPStatus
@@ -19,13 +19,15 @@ from http import HTTPStatus
 import msgspec
 from msgspec import Struct
 
+from kube_node_ready.api.nesting import tolerant
+
 _MESSAGE_BYTES = 2000
 _UID = "metadata.uid"
-_LONGEST_RETRY_AFTER = 60.0  # whoever asks for a day does not know how long a node can wait
+_MAX_RETRY_AFTER = 60.0  # a server that asks for a day would stop all verifications
 
 
 class KubeError(Exception):
-    """`message` is the server's own; the text of the error also says what was asked."""
+    """`message` is the server's; the text of the error also has the request."""
 
     def __init__(self, status: int, reason: str, message: str, call: str = "") -> None:
         super().__init__(status, reason, message, call)
@@ -48,11 +50,11 @@ class AlreadyExists(KubeError):
     pass
 
 
-class LostRace(KubeError):
+class Conflict(KubeError):
     """409 on a write with a resourceVersion or a UID, 422 from a JSON Patch or from a patch that names another UID."""
 
 
-class Gone(KubeError):
+class Expired(KubeError):
     pass
 
 
@@ -60,7 +62,7 @@ class Throttled(KubeError):
     retry_after = 1.0
 
 
-class Refused(KubeError):
+class Rejected(KubeError):
     pass
 
 
@@ -68,12 +70,12 @@ class Unreachable(KubeError):
     pass
 
 
-class Silent(Unreachable):
+class WatchStalled(Unreachable):
     pass
 
 
 class InvalidRequest(KubeError):
-    """Not a Refused: no server has seen it, and what is optional when the server forbids it is not optional here."""
+    """Not a Rejected: no server has seen the request, so what is optional if it is forbidden is not optional here."""
 
     def __init__(self, message: str, call: str = "") -> None:
         super().__init__(0, "InvalidRequest", message, call)
@@ -93,7 +95,7 @@ class Details(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """The body of every failure, and the object of an ERROR event in a watch."""
+    """The body of every error response, and the object of an ERROR event in a watch."""
 
     message: str = ""
     reason: str = ""
@@ -101,51 +103,51 @@ class Status(Struct, frozen=True):
     details: Details | None = None
 
 
-_decode = msgspec.json.Decoder(Status).decode
+_decode = tolerant(msgspec.json.Decoder(Status).decode)
 
 
-def of_answer(code: int, body: bytes, call: str, *, json_patch: bool = False, retry_after: str = "") -> KubeError:
-    """What an answer that is no success means. `retry_after` is that header."""
+def from_response(code: int, body: bytes, call: str, *, json_patch: bool = False, retry_after: str = "") -> KubeError:
+    """Classify a response that is not a success. `retry_after` is the header."""
     try:
         status = _decode(body)
     except (msgspec.DecodeError, msgspec.ValidationError):
-        # Something on the way speaks instead of the server: a proxy, a load balancer.
+        # The response comes from something between, such as a proxy or a load balancer.
         status = Status(message=body[:_MESSAGE_BYTES].decode(errors="replace").strip())
-    error = of_status(code, status, call, json_patch=json_patch)
+    error = from_status(code, status, call, json_patch=json_patch)
     if isinstance(error, Throttled) and retry_after.isdecimal():
-        error.retry_after = min(float(retry_after), _LONGEST_RETRY_AFTER)
+        error.retry_after = min(float(retry_after), _MAX_RETRY_AFTER)
     return error
 
 
-def of_status(code: int, status: Status, call: str, *, json_patch: bool = False) -> KubeError:
-    kind = _kind(code, status, json_patch=json_patch)
+def from_status(code: int, status: Status, call: str, *, json_patch: bool = False) -> KubeError:
+    kind = _error_type(code, status, json_patch=json_patch)
     reason = status.reason or _phrase(code)
-    return kind(code, reason, status.message or f"the server gives no reason for its {code}", call)
+    return kind(code, reason, status.message or f"no reason given for status {code}", call)
 
 
-def _kind(code: int, status: Status, *, json_patch: bool) -> type[KubeError]:
+def _error_type(code: int, status: Status, *, json_patch: bool) -> type[KubeError]:
     if code == HTTPStatus.CONFLICT:
-        return AlreadyExists if status.reason == "AlreadyExists" else LostRace
-    if code == HTTPStatus.UNPROCESSABLE_ENTITY and _lost(status, json_patch=json_patch):
-        return LostRace
-    if (kind := _KINDS.get(code)) is not None:
+        return AlreadyExists if status.reason == "AlreadyExists" else Conflict
+    if code == HTTPStatus.UNPROCESSABLE_ENTITY and _is_conflict(status, json_patch=json_patch):
+        return Conflict
+    if (kind := _ERROR_TYPES.get(code)) is not None:
         return kind
     understood = HTTPStatus.BAD_REQUEST <= code < HTTPStatus.INTERNAL_SERVER_ERROR
-    return Refused if understood else Unreachable
+    return Rejected if understood else Unreachable
 
 
-_KINDS: dict[int, type[KubeError]] = {
+_ERROR_TYPES: dict[int, type[KubeError]] = {
     HTTPStatus.NOT_FOUND: NotFound,
     HTTPStatus.REQUEST_TIMEOUT: Unreachable,
-    HTTPStatus.GONE: Gone,
+    HTTPStatus.GONE: Expired,
     HTTPStatus.TOO_MANY_REQUESTS: Throttled,
 }
 
 
-def _lost(status: Status, *, json_patch: bool) -> bool:
+def _is_conflict(status: Status, *, json_patch: bool) -> bool:
     causes = status.details.causes if status.details else ()
-    # A patch that cannot be applied names no cause; an object that is invalid after it names the field. So a JSON Patch
-    # that makes no sense looks like a lost race too: the server does not say which of the two it was.
+    # A patch that cannot be applied has no cause; an object that is invalid afterwards has the field as its cause. So a
+    # JSON Patch that can never be applied is a Conflict, too: the server does not distinguish the two.
     return (json_patch and not causes) or any(cause.field == _UID for cause in causes)
 
 

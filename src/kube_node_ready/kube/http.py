@@ -1,4 +1,4 @@
-"""HTTP/1.1, as far as an API server asks for it: kept connections, one exchange at a time on each, endless answers.
+"""HTTP/1.1 client for an API server: connection pool, one request at a time per connection, streamed responses.
 
 Parsing is llhttp's (httptools). Why not a larger client: docs/decisions/0003-requests-of-our-own.md.
 """
@@ -6,26 +6,30 @@ Parsing is llhttp's (httptools). Why not a larger client: docs/decisions/0003-re
 import asyncio
 import socket
 import ssl
+import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from types import TracebackType
-from typing import NoReturn, Self, cast
+from typing import Any, NoReturn, Self, cast
 from urllib.parse import urlsplit
 
 import httptools
 
 from kube_node_ready.http_syntax import MAX_HEAD_BYTES, MAX_HEADERS, MAX_INTERIM_ANSWERS, Origin, encode_head
+from kubekit import proxy as proxies
+from kubekit.proxy import Proxy
 
 # Room for any object (etcd stores 1.5 MiB, JSON takes a few times that) and for lists that are not paged. Callers that
 # read large pages, or only an error's message, set their own limit.
 MAX_BODY_BYTES = 64 << 20
 PIECE_BYTES = 64
-"""What Python needs for each piece beside its content: a server that sends two bytes at a time fills memory too."""
+"""The overhead of each piece in memory: a server that sends two bytes at a time fills memory, too."""
 _CONNECT_SECONDS = 10.0
 _IDLE_SECONDS = 60.0  # the API server closes after 90
-_MOST_BUFFERED = 1 << 20
-# Together they notice within half a minute that a connection was cut without a word. Not every system has them all.
+_MAX_BUFFERED = 1 << 20
+# Together they detect within half a minute that a connection broke silently. Not every system has all of them.
 _SOCKET_OPTIONS = {
     "TCP_NODELAY": 1,
     "TCP_KEEPIDLE": 15,
@@ -35,18 +39,22 @@ _SOCKET_OPTIONS = {
 }
 
 
-class Broken(OSError):  # noqa: N818  as in errors.py
-    """The connection ended before the answer did, what came is not HTTP, or it exceeds a limit."""
+_Address = tuple[Any, ...]
+"""As `socket.getaddrinfo` returns it."""
 
 
-Nap = Callable[[], Awaitable[None] | None]
-"""Asked when all was read: how long not to read on; None for not at all."""
+class ConnectionBroken(OSError):  # noqa: N818  as in errors.py
+    """The connection ended before the response did, or the response is not HTTP or exceeds a limit."""
 
 
-class Exchange:
-    """A request and its answer: `await head()`, then `read()` or `chunks()`; `async with` gives the connection back."""
+PauseReading = Callable[[], Awaitable[None] | None]
+"""Called when everything that arrived was read. Returns a pause to wait for before reading on, or None."""
 
-    def __init__(self, pool: "Pool", connection: "_Connection") -> None:
+
+class Response:
+    """A response: `await head()`, then `read()` or `chunks()`. `async with` returns the connection to the pool."""
+
+    def __init__(self, pool: "ConnectionPool", connection: "_Connection") -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self._pool = pool
@@ -58,31 +66,31 @@ class Exchange:
         self._bytes_without_body = 0
         self._header_bytes = 0
         self._header_count = 0
-        self._interim_answers = 0
+        self._interim_responses = 0
         self._complete = False
         self._keep_alive = False
-        self._failure: Broken | None = None
+        self._failure: ConnectionBroken | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     async def head(self) -> None:
-        """Until the status and the headers are here."""
+        """Wait for the status and the headers."""
         while not self.status:
-            await self._more()
+            await self._wait_for_data()
 
     async def read(self, limit: int = MAX_BODY_BYTES) -> bytes:
-        """The whole body. One of more than `limit` bytes is Broken, as soon as that is known."""
+        """Return the body. If it has more than `limit` bytes, raise ConnectionBroken as soon as that is known."""
         self._body_limit = limit
         if self._buffered > limit or int(self.headers.get("content-length", 0)) > limit:
             self._reject(f"the body has more than {limit} bytes")
         self._connection.resume()
         while not self._complete:
-            await self._more()
+            await self._wait_for_data()
         return b"".join(self._body)
 
-    async def chunks(self, silence: float, nap: Nap | None = None) -> AsyncGenerator[bytes, None]:
-        """As they come. A TimeoutError when none does for so many seconds.
+    async def chunks(self, stall_timeout: float, pause: PauseReading | None = None) -> AsyncGenerator[bytes, None]:
+        """Yield chunks as they arrive. Raises TimeoutError if none arrives for `stall_timeout` seconds.
 
-        What comes during a nap waits in buffers, and is handed over at once when it ends.
+        What arrives during a pause is buffered, and yielded when the pause ends.
         """
         while True:
             while self._body:
@@ -90,33 +98,33 @@ class Exchange:
             self._buffered = 0
             if self._complete:
                 return
-            if nap and not self._failure and (rest := nap()):
+            if pause and not self._failure and (rest := pause()):
                 self._connection.pause()
                 await rest
             self._connection.resume()
-            if self._body or self._complete:  # it came all the same
+            if self._body or self._complete:  # it arrived during the pause
                 continue
-            async with asyncio.timeout(silence):
-                await self._more()
+            async with asyncio.timeout(stall_timeout):
+                await self._wait_for_data()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end()
+        self.close()
 
-    def end(self) -> None:
-        """Whoever stops in the middle of an answer has no use for the rest of the connection."""
-        self._connection.exchange = None
+    def close(self) -> None:
+        """Return the connection to the pool. After an incomplete response, it is not used again."""
+        self._connection.response = None
         self._connection.resume()
-        self._pool.give_back(self._connection, reusable=self._complete and self._keep_alive)
-        # The parser refers to us, and we to it: the body would wait for the garbage collector.
+        self._pool.release(self._connection, reusable=self._complete and self._keep_alive)
+        # The parser and this object refer to each other: the body would wait for the garbage collector.
         del self._parser
         self._body.clear()
 
-    async def _more(self) -> None:
+    async def _wait_for_data(self) -> None:
         if self._failure:
             raise self._failure
         self._waiter = asyncio.get_running_loop().create_future()
@@ -132,13 +140,13 @@ class Exchange:
         try:
             self._check_quiet(data)
             self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade, Broken) as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade, ConnectionBroken) as error:
             self.fail(f"the answer is not HTTP: {error}")
             self._connection.abort()
         self._wake()
 
     def _check_quiet(self, data: bytes) -> None:
-        """The parser buffers a header until it ends and skips chunk extensions, so neither has a limit there."""
+        """Limit what the parser does not: it buffers a header until it ends, and skips chunk extensions."""
         if not self._bytes_without_body and not self.status and data[:1] != b"H":
             self._reject(f"the answer is not HTTP: it begins with {data[:20]!r}")  # the parser also reads RTSP and ICE
         if self._bytes_without_body > MAX_HEAD_BYTES:
@@ -146,19 +154,19 @@ class Exchange:
         self._bytes_without_body += len(data)
 
     def _reject(self, reason: str) -> NoReturn:
-        self._failure = self._failure or Broken(reason)
+        self._failure = self._failure or ConnectionBroken(reason)
         self._keep_alive = False
         raise self._failure
 
-    def fail(self, why: str) -> None:
+    def fail(self, reason: str) -> None:
         if self._complete:
-            self._keep_alive = False  # whatever followed the answer, the next one must not begin with it
+            self._keep_alive = False  # what followed the response must not become part of the next one
         else:
-            self._failure = self._failure or Broken(why)
+            self._failure = self._failure or ConnectionBroken(reason)
         self._wake()
 
-    def closed(self) -> None:
-        """By the server, and in good order: which is how an answer ends that does not say how long it is."""
+    def closed_by_server(self) -> None:
+        """The server closed the connection. That is how a response without a length ends."""
         has_length = "content-length" in self.headers or "transfer-encoding" in self.headers
         if self.status and not has_length and not self._failure:
             self._complete = True
@@ -167,9 +175,9 @@ class Exchange:
     # What the parser calls.
 
     def on_message_begin(self) -> None:
-        if self._complete:  # nobody asked for a second answer
+        if self._complete:  # a second response to one request
             self._keep_alive = False
-            raise Broken("more came than was asked for")
+            raise ConnectionBroken("the server sent more than one response")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._header_count += 1
@@ -179,10 +187,10 @@ class Exchange:
         if self._header_bytes > MAX_HEAD_BYTES:
             self._reject(f"the headers of the answer have more than {MAX_HEAD_BYTES} bytes")
         key = name.decode("latin-1").lower()
-        # Several lengths, or a length with an encoding, the parser refuses; other encodings it does not.
+        # The parser rejects several lengths, or a length with an encoding, but not other encodings.
         if key == "transfer-encoding" and (key in self.headers or value.strip(b" \t").lower() != b"chunked"):
             self._reject(f"transfer-encoding: {value[:40]!r} is invalid; expected chunked, once")
-        if not self.status:  # otherwise it is a trailer, which comes too late to describe the answer
+        if not self.status:  # otherwise it is a trailer
             self.headers[key] = value.strip(b" \t").decode("latin-1")
 
     def on_headers_complete(self) -> None:
@@ -192,9 +200,9 @@ class Exchange:
         if status >= HTTPStatus.OK:
             self.status = status
             return
-        self.headers.clear()  # an interim answer: the one we wait for follows
-        self._interim_answers += 1
-        if self._interim_answers > MAX_INTERIM_ANSWERS:
+        self.headers.clear()  # an interim response: the final one follows
+        self._interim_responses += 1
+        if self._interim_responses > MAX_INTERIM_ANSWERS:
             self._reject(f"the answer follows more than {MAX_INTERIM_ANSWERS} interim answers")
 
     def on_body(self, body: bytes) -> None:
@@ -204,7 +212,7 @@ class Exchange:
         if self._body_limit is not None:
             if self._buffered > self._body_limit:
                 self._reject(f"the body has more than {self._body_limit} bytes")
-        elif self._buffered > _MOST_BUFFERED:
+        elif self._buffered > _MAX_BUFFERED:
             self._connection.pause()
 
     def on_message_complete(self) -> None:
@@ -216,9 +224,10 @@ class Exchange:
 
 class _Connection(asyncio.Protocol):
     def __init__(self) -> None:
-        self.exchange: Exchange | None = None
+        self.response: Response | None = None
         self.lost = False
         self.idle_since = 0.0
+        self.tls: ssl.SSLContext | None = None
         self._paused = False
         self._transport: asyncio.Transport | None = None
 
@@ -226,17 +235,17 @@ class _Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        if self.exchange:
-            self.exchange.feed(data)
-        else:  # nobody asked
+        if self.response:
+            self.response.feed(data)
+        else:  # data without a request
             self.abort()
 
-    def connection_lost(self, why: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
         self.lost = True
-        if self.exchange and why:
-            self.exchange.fail(str(why))
-        elif self.exchange:
-            self.exchange.closed()
+        if self.response and error:
+            self.response.fail(str(error))
+        elif self.response:
+            self.response.closed_by_server()
 
     def write(self, data: bytes) -> None:
         assert self._transport
@@ -253,21 +262,34 @@ class _Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """At once: saying goodbye by TLS to a server that does not listen takes half a minute."""
+        """Close immediately: a TLS shutdown takes half a minute if the server does not respond."""
         self.lost = True
         if self._transport:
             self._transport.abort()
 
 
-class Pool:
-    """Connections to one server, as many as there are exchanges at a time. Those that idle are used again."""
+class ConnectionPool:
+    """Connections to one server, as many as there are exchanges at a time. Those that idle are used again.
 
-    def __init__(self, server: str, tls: ssl.SSLContext | None, headers: Mapping[str, str]) -> None:
-        url = urlsplit(server)  # which silently drops line breaks; access.py rejects such a server
+    With a `proxy`, all of them go through it. `tls_name` is the name in the server's certificate, if not its host's.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        tls: ssl.SSLContext | None,
+        headers: Mapping[str, str],
+        *,
+        proxy: Proxy | None = None,
+        tls_name: str = "",
+    ) -> None:
+        url = urlsplit(server)  # which silently drops line breaks; kubekit.kubeconfig rejects such a server
         secure = url.scheme == "https"
         self._host = url.hostname or ""
         self._port = url.port or (443 if secure else 80)
         self._tls = tls if secure else None
+        self._tls_name = tls_name or self._host
+        self._proxy = proxy
         self._origin = Origin(url.netloc, headers, path=url.path.rstrip("/"))
         self._idle: deque[_Connection] = deque()
         self._all: set[_Connection] = set()
@@ -278,28 +300,34 @@ class Pool:
         target: str,
         headers: Mapping[str, str],
         body: bytes | None,
-        permit: Callable[[], None] | None = None,
-    ) -> Exchange:
-        """A request on its way; its answer's head is here. `permit` is asked right before its first byte is sent."""
+        before_write: Callable[[], None] | None = None,
+    ) -> Response:
+        """Send a request and read the head of its response. `before_write` is called right before the first byte."""
         request = self._encoded(method, target, headers, body)
         while kept := self._take_idle():
             try:
-                return await self._exchange(kept, request, permit)
-            except Broken:
-                # The server may have closed it while our request was on its way. Only a look can be asked twice.
+                return await self._send_on(kept, request, before_write)
+            except ConnectionBroken:
+                # The server might have closed it while the request was sent. Only a GET is safe to repeat.
                 if method != "GET":
                     raise
-        return await self._exchange(await self._connect(), request, permit)
+        return await self._send_on(await self._connect(), request, before_write)
 
-    def give_back(self, connection: _Connection, *, reusable: bool) -> None:
+    def release(self, connection: _Connection, *, reusable: bool) -> None:
         now = asyncio.get_running_loop().time()
-        if reusable and not connection.lost:
+        if reusable and not connection.lost and connection.tls is self._tls:
             connection.idle_since = now
             self._idle.append(connection)
         else:
             self._drop(connection)
         while self._idle and self._idle[0].idle_since < now - _IDLE_SECONDS:
             self._drop(self._idle.popleft())
+
+    def use_tls(self, tls: ssl.SSLContext) -> None:
+        """Present another client certificate from now on. No connection with the former one is used again."""
+        self._tls = tls if self._tls else None
+        while self._idle:
+            self._drop(self._idle.pop())
 
     def close(self) -> None:
         for connection in list(self._all):
@@ -311,20 +339,22 @@ class Pool:
             return encode_head(method, target, headers, self._origin)
         return encode_head(method, target, headers, self._origin, len(body)) + body
 
-    async def _exchange(self, connection: _Connection, request: bytes, permit: Callable[[], None] | None) -> Exchange:
-        exchange = connection.exchange = Exchange(self, connection)
+    async def _send_on(
+        self, connection: _Connection, request: bytes, before_write: Callable[[], None] | None
+    ) -> Response:
+        response = connection.response = Response(self, connection)
         try:
-            if permit:
-                permit()
+            if before_write:
+                before_write()
             connection.write(request)
-            await exchange.head()
+            await response.head()
         except BaseException:
-            exchange.end()
+            response.close()
             raise
-        return exchange
+        return response
 
     def _take_idle(self) -> _Connection | None:
-        """The one used last: after a burst, the others grow too old and go."""
+        """Return the connection that was used last: after a burst, the others become too old and are closed."""
         oldest = asyncio.get_running_loop().time() - _IDLE_SECONDS
         while self._idle:
             connection = self._idle.pop()
@@ -334,45 +364,109 @@ class Pool:
         return None
 
     async def _connect(self) -> _Connection:
-        loop = asyncio.get_running_loop()
+        loop, tls = asyncio.get_running_loop(), self._tls
         async with asyncio.timeout(_CONNECT_SECONDS):
-            made = await self._connected_socket(loop)
+            transport, connection = await loop.create_connection(_Connection, sock=await self._connected_socket(loop))
             try:
-                _, connection = await loop.create_connection(
-                    _Connection, sock=made, ssl=self._tls, server_hostname=self._host if self._tls else None
-                )
+                if tls:
+                    await self._start_tls(transport, connection, tls)
             except BaseException:
-                made.close()
+                transport.abort()
                 raise
+        connection.tls = tls
         self._all.add(connection)
         return connection
 
+    async def _start_tls(self, transport: asyncio.Transport, connection: _Connection, tls: ssl.SSLContext) -> None:
+        """Secure the connection, in a step of its own.
+
+        If `create_connection` with TLS is canceled in its first moment, asyncio (3.11) keeps a transport whose socket
+        is closed, and the next socket with that number cannot be used.
+        """
+        loop = asyncio.get_running_loop()
+        secured = await loop.start_tls(transport, connection, tls, server_hostname=self._tls_name)
+        assert secured
+        connection.connection_made(secured)
+
     async def _connected_socket(self, loop: asyncio.AbstractEventLoop) -> socket.socket:
-        failure: OSError | None = None
-        for found in await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM):
-            made = _socket(found[0], found[1], found[2])
-            try:
-                await loop.sock_connect(made, found[4])
-            except OSError as why:
-                failure = why
-                made.close()
-            except BaseException:
-                made.close()
-                raise
-            else:
-                return made
-        raise failure or OSError(f"{self._host} has no address")
+        if not self._proxy:
+            return await _connect_to(self._host, self._port, loop)
+        try:
+            sock = await _connect_to(self._proxy.host, self._proxy.port, loop)
+        except OSError as error:
+            raise proxies.unreachable(self._proxy, error) from error
+        try:
+            await _tunnel(sock, proxies.handshake(self._proxy, self._host, self._port), loop)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
 
     def _drop(self, connection: _Connection) -> None:
         self._all.discard(connection)
         connection.abort()
 
 
+async def _connect_to(host: str, port: int, loop: asyncio.AbstractEventLoop) -> socket.socket:
+    failure: OSError | None = None
+    for address in await _addresses(host, port, loop):
+        sock = _socket(address[0], address[1], address[2])
+        try:
+            await loop.sock_connect(sock, address[4])
+        except OSError as error:
+            failure = error
+            sock.close()
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise failure or OSError(f"{host} has no address")
+
+
+async def _addresses(host: str, port: int, loop: asyncio.AbstractEventLoop) -> list[_Address]:
+    """Resolve in a daemon thread: nothing ends libc's resolver, and `asyncio.run` waits for threads of an executor."""
+    with suppress(socket.gaierror):  # an IP address needs no thread
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    found: asyncio.Future[list[_Address]] = loop.create_future()
+
+    def settle(result: list[_Address] | OSError) -> None:
+        if found.done():
+            return
+        if isinstance(result, OSError):
+            found.set_exception(result)
+        else:
+            found.set_result(result)
+
+    def resolve() -> None:
+        result: list[_Address] | OSError
+        try:
+            result = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            result = error
+        with suppress(RuntimeError):  # the loop is closed: nothing waits for it
+            loop.call_soon_threadsafe(settle, result)
+
+    threading.Thread(target=resolve, daemon=True).start()
+    return await found
+
+
+async def _tunnel(sock: socket.socket, steps: proxies.Handshake, loop: asyncio.AbstractEventLoop) -> None:
+    sent = next(steps)
+    while True:
+        await loop.sock_sendall(sock, sent)
+        received = await loop.sock_recv(sock, proxies.PIECE_BYTES)
+        try:
+            sent = steps.send(received)
+        except StopIteration:
+            return
+
+
 def _socket(family: int, kind: int, protocol: int) -> socket.socket:
-    made = socket.socket(family, kind, protocol)
-    made.setblocking(False)  # noqa: FBT003  so it is called
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock = socket.socket(family, kind, protocol)
+    sock.setblocking(False)  # noqa: FBT003  so it is called
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _SOCKET_OPTIONS.items():
         if (option := getattr(socket, name, None)) is not None:
-            made.setsockopt(socket.IPPROTO_TCP, option, value)
-    return made
+            sock.setsockopt(socket.IPPROTO_TCP, option, value)
+    return sock

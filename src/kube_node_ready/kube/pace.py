@@ -1,4 +1,4 @@
-"""How often the controller writes because of one node.
+"""Limit how often the controller writes because of one node.
 
 Each change of a Node or a worker pod makes the controller reconcile the node, and usually write. A client that undoes
 each write, or a kubelet that keeps editing its Node, would cause a write each time, at the cost of all other nodes:

@@ -1,10 +1,11 @@
-"""What lists and watches are made of, as far as the cache reads it."""
+"""Decode list pages and watch events, as far as the informer reads them."""
 
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
+from kube_node_ready.api.nesting import tolerant
 from kube_node_ready.kube.errors import Status
 
 
@@ -54,7 +55,7 @@ class Page(Struct, frozen=True):
     items: list[Raw]
 
 
-decode_event = msgspec.json.Decoder(Event).decode
-decode_bookmark = msgspec.json.Decoder(Bookmark).decode
-decode_page = msgspec.json.Decoder(Page).decode
-decode_status = msgspec.json.Decoder(Status).decode
+decode_event = tolerant(msgspec.json.Decoder(Event).decode)
+decode_bookmark = tolerant(msgspec.json.Decoder(Bookmark).decode)
+decode_page = tolerant(msgspec.json.Decoder(Page).decode)
+decode_status = tolerant(msgspec.json.Decoder(Status).decode)

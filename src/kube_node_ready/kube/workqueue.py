@@ -1,9 +1,9 @@
-"""Keys that want attention: each at most once in the queue, never twice in work, not before its time.
+"""Workqueue of keys: each is queued at most once, never processed twice at the same time, and can be delayed.
 
-A key is *waiting* (it has a due time), *in work* (handed out, not yet done), or both: a key that is added while in work
-is handed out again after `done`. All waiting keys that are not in work lie in one heap; a key that was moved to an
-earlier time leaves its old entry behind, which is recognised by its time and skipped. One timer serves all.
-Time is the event loop's.
+A key is *waiting* (it has a due time), *processing* (handed out, not yet done), or both: a key that is added during its
+processing is handed out again after `done`. All waiting keys that are not processing are in one heap. A key that was
+moved to an earlier time leaves its old entry behind, which is recognized by its time and skipped. One timer serves all
+keys. Time is the event loop's.
 """
 
 import asyncio
@@ -14,22 +14,22 @@ from collections import deque
 from collections.abc import Callable
 
 _FIRST_RETRY_SECONDS = 0.05
-_LAST_RETRY_SECONDS = 30.0
-_MOST_DOUBLINGS = 20
+_MAX_RETRY_SECONDS = 30.0
+_MAX_DOUBLINGS = 20
 _STALE_ENTRIES = 64
 
 
-def _nobody_measures(_: float) -> None:
+def _ignore(_: float) -> None:
     return None
 
 
-class Queue:
-    """`observe` gets the seconds that a key waited beyond its due time, whenever one is handed out."""
+class WorkQueue:
+    """`on_wait` is called for each key that is handed out, with the seconds since it was due."""
 
-    def __init__(self, observe: Callable[[float], None] = _nobody_measures) -> None:
-        self._observe = observe
+    def __init__(self, on_wait: Callable[[float], None] = _ignore) -> None:
+        self._on_wait = on_wait
         self._due: dict[str, float] = {}
-        self._in_work: set[str] = set()
+        self._processing: set[str] = set()
         self._failures: dict[str, int] = {}
         self._heap: list[tuple[float, int, str]] = []
         self._order = itertools.count()
@@ -38,16 +38,16 @@ class Queue:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:
-        """Keys waiting, due or not."""
+        """The number of waiting keys, due or not."""
         return len(self._due)
 
     def __contains__(self, key: str) -> bool:
-        """Whether it waits, due or not."""
+        """Whether the key is waiting, due or not."""
         return key in self._due
 
     @property
     def depth(self) -> int:
-        """Keys that are due and wait for somebody to take them. Any thread may ask."""
+        """The number of keys that are due. Any thread can call this."""
         if self._loop is None:
             return 0
         now = self._loop.time()
@@ -55,39 +55,39 @@ class Queue:
 
     @property
     def _clock(self) -> asyncio.AbstractEventLoop:
-        """Asked for once: in Python 3.11, each time is a system call."""
+        """The event loop, looked up once: in Python 3.11, each lookup is a system call."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         return self._loop
 
     def add(self, key: str, after: float = 0) -> None:
-        """Hand out this key in `after` seconds; if it waits already, at the earlier of both times."""
+        """Hand out this key in `after` seconds; if it is waiting already, at the earlier of both times."""
         due = self._clock.time() + max(0.0, after)
         if due >= self._due.get(key, float("inf")):
             return
         self._due[key] = due
-        if key not in self._in_work:
+        if key not in self._processing:
             self._push(key, due)
 
     def retry(self, key: str, at_least: float = 0) -> int:
-        """Hand out this key after a pause that doubles with every call, until it is forgotten. Counts them."""
+        """Hand out this key after a backoff that doubles with every call until `forget`. Return how many there were."""
         failures = self._failures.get(key, 0)
-        self._failures[key] = min(failures + 1, _MOST_DOUBLINGS)
-        pause = min(_FIRST_RETRY_SECONDS * 2**failures, _LAST_RETRY_SECONDS)
+        self._failures[key] = min(failures + 1, _MAX_DOUBLINGS)
+        pause = min(_FIRST_RETRY_SECONDS * 2**failures, _MAX_RETRY_SECONDS)
         self.add(key, max(at_least, pause * random.uniform(0.5, 1)))  # noqa: S311  spreads load, keeps no secret
         return self._failures[key]
 
     def forget(self, key: str) -> None:
-        """Its next failure is its first."""
+        """Reset the backoff of this key."""
         self._failures.pop(key, None)
 
     def clear(self) -> None:
-        """Nothing waits any more."""
+        """Remove all waiting keys."""
         self._due.clear()
         self._heap.clear()
 
     async def get(self) -> str:
-        """The key that has been due longest, as soon as there is one. It is in work until `done`."""
+        """Wait for a key that is due, and return the oldest. It is processing until `done`."""
         while (key := self._take()) is None:
             turn = self._clock.create_future()
             self._idle.append(turn)
@@ -95,7 +95,7 @@ class Queue:
             try:
                 await turn
             except asyncio.CancelledError:
-                # Whoever leaves may have been woken for a key that somebody else must take now.
+                # This caller might have been woken for a key that another one must take now.
                 if turn in self._idle:
                     self._idle.remove(turn)
                 self._arm()
@@ -103,7 +103,7 @@ class Queue:
         return key
 
     def done(self, key: str) -> None:
-        self._in_work.remove(key)
+        self._processing.remove(key)
         if key in self._due:
             self._push(key, self._due[key])
 
@@ -117,7 +117,7 @@ class Queue:
 
     def _waits(self, entry: tuple[float, int, str]) -> bool:
         due, _, key = entry
-        return self._due.get(key) == due and key not in self._in_work
+        return self._due.get(key) == due and key not in self._processing
 
     def _take(self) -> str | None:
         now = self._clock.time()
@@ -126,14 +126,14 @@ class Queue:
             if self._waits(entry):
                 due, _, key = entry
                 del self._due[key]
-                self._in_work.add(key)
+                self._processing.add(key)
                 self._arm()
-                self._observe(now - due)
+                self._on_wait(now - due)
                 return key
         return None
 
     def _arm(self) -> None:
-        """See to it that the next idle `get` wakes when the next key is due."""
+        """Wake the next idle `get` when the next key is due."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

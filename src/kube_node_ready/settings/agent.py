@@ -1,204 +1,241 @@
-"""Every setting of DaemonSet mode: its flag, its environment variable, and what is right."""
+"""The settings of DaemonSet mode: the one table of flags, environment variables, and what is valid.
+
+A flag overrides its variable. Settings of the checks that are not in the table (`services`, `dnsService`, `payload`,
+`clock`, …) are set as for a worker: in its file or its JSON variable, which `settings.worker` reads.
+"""
 
 import re
-from collections.abc import Callable
-from typing import get_args
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kube_node_ready import log
-from kube_node_ready.checks import settings as reading
-from kube_node_ready.configuration import kinds
+from kube_node_ready.api.contract import VERIFIED_LABEL
+from kube_node_ready.checks.settings import Settings as CheckSettings
+from kube_node_ready.checks.settings import is_host
+from kube_node_ready.settings import worker
+from kube_node_ready.settings.engine import Field
+from kube_node_ready.settings.field_types import EFFECT, LABEL, LABEL_VALUE, QUALIFIED_NAME, SUBDOMAIN
+from kube_node_ready.settings.readers import INVALID, OneOf, Reader, Seconds, Switch, TextThat, Whole
+from kubekit.diagnostics import Diagnostic, DiagnosticsError, Location, invalid
+from kubekit.suggestions import did_you_mean
 
-
-class Setting(Struct, frozen=True):
-    """`read` turns what was written into what `field` holds, or raises a ValueError that says what would be right."""
-
-    flag: str
-    variable: str
-    field: str
-    read: Callable[[str], object]
-    about: str
-    is_switch: bool = False
-
-
-def _of_kind(kind: object) -> Callable[[str], str]:
-    _, meta = get_args(kind)
-
-    def read(text: str) -> str:
-        if re.search(meta.pattern, text):
-            return text
-        raise ValueError(meta.extra["must"])
-
-    return read
+DRY_RUN_NODE = "dry-run-node"
+_SHORTEST_INTERVAL = 1
+_CLOSE = 0.85
+# Kubernetes sets variables for the Services of a pod's namespace; one called "metrics" makes METRICS_PORT an address.
+_SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://.*")
+_NOT_FOR_US = re.compile(r"KUBE.*|.*_SERVICE_.*|.*_PORT(_.*)?")
+_CHECK_DEFAULTS = CheckSettings(check_timeout_seconds=3)
 
 
-def _effect(text: str) -> str:
-    effects = get_args(kinds.Effect)
-    if text in effects:
-        return text
-    raise ValueError(f"{', '.join(effects[:-1])} or {effects[-1]}")
+class Settings(Struct, frozen=True):
+    checks: CheckSettings = _CHECK_DEFAULTS
+    node_name: str = ""
+    namespace: str = "kube-system"
+    mode: str = "once"
+    max_retries: int = 5
+    retry_backoff: str = "exponential"
+    check_interval: float = 60
+    failure_threshold: int = 3
+    taint_key: str = "node-ready/unverified"
+    taint_value: str = "true"
+    taint_effect: str = "NoSchedule"
+    verified_label: str = VERIFIED_LABEL
+    verified_label_value: str = "true"
+    enable_metrics: bool = True
+    metrics_port: int = 8080
+    kubeconfig: str = ""
+    kubeconfig_by_flag: bool = False
+    service_host: str = ""
+    service_port: int = 443
+    warnings: tuple[str, ...] = ()
+    """Variables that have no effect, since nothing reads them."""
+
+    @property
+    def dry_run(self) -> bool:
+        return self.checks.dry_run
 
 
-def _host(text: str) -> str:
-    return reading.host(text.strip("[]"))
+class _Host(Reader):
+    expected = "a host name or an IP address"
+
+    def parse(self, value: object) -> object:
+        host = str(value).strip("[]")
+        return host if is_host(host) else INVALID
 
 
-def _path(text: str) -> str:
-    if text.strip(":"):
-        return text
-    raise ValueError("a path")
-
-
-def _refused_deletion(text: str) -> bool:
-    if not reading.truth(text):
-        return False
-    raise ValueError(
+class _NoDeletion(Switch):
+    expected = (
         "false: a pod sees its own node only, and to remove nodes is the controller's job, which sees how many fail "
         "and keeps to a budget (nodeManagement.deleteFailedNodes)"
     )
 
+    def parse(self, value: object) -> object:
+        return False if super().parse(value) is False else INVALID
 
-SETTINGS = (
-    Setting("node-name", "NODE_NAME", "node_name", _of_kind(kinds.Subdomain), "this pod's node, from spec.nodeName"),
-    Setting("namespace", "POD_NAMESPACE", "namespace", _of_kind(kinds.Label), "this pod's namespace"),
-    Setting("mode", "MODE", "mode", reading.one_of("once", "continuous"), "the pattern: once or continuous"),
-    Setting(
+
+def _field(flag: str, reader: Reader, description: str, *, name: str | None = None, variable: str = "") -> Field:
+    attribute = flag.replace("-", "_")
+    name = attribute if name is None else name
+    default = getattr(_CHECK_DEFAULTS, name, getattr(Settings(), name, ""))
+    return Field(
+        flag, reader, description, name=name, variable=variable or attribute.upper(), flag=flag, default=default
+    )
+
+
+FIELDS = (
+    _field("node-name", SUBDOMAIN, "this pod's node, from spec.nodeName"),
+    _field("namespace", LABEL, "this pod's namespace", variable="POD_NAMESPACE"),
+    _field("mode", OneOf("once", "continuous"), "the pattern: once or continuous"),
+    _field(
         "initial-timeout",
-        "INITIAL_TIMEOUT",
-        "timeout_seconds",
-        reading.seconds,
-        "how long failures are followed by quick retries, and a round may take",
+        worker.SECONDS,
+        "how long failed checks are retried quickly, and a check run can take",
+        name="timeout_seconds",
     ),
-    Setting("check-timeout", "CHECK_TIMEOUT", "check_timeout_seconds", reading.seconds, "how long each check may take"),
-    Setting(
-        "max-retries",
-        "MAX_RETRIES",
-        "max_retries",
-        reading.whole(0, reading.MOST_RETRIES),
-        "quick retries after the first failure",
-    ),
-    Setting(
-        "retry-backoff",
-        "RETRY_BACKOFF",
-        "retry_backoff",
-        reading.one_of("exponential", "linear"),
-        "exponential: 1, 2, 4, … s up to 30; linear: always 1 s",
-    ),
-    Setting(
-        "check-interval", "CHECK_INTERVAL", "check_interval", reading.seconds, "continuous: how often to check a node"
-    ),
-    Setting(
-        "failure-threshold",
-        "FAILURE_THRESHOLD",
-        "failure_threshold",
-        reading.whole(1, 100),
-        "continuous: so many failures in a row close the gate again",
-    ),
-    Setting(
+    _field("check-timeout", worker.SECONDS, "how long each check can take", name="check_timeout_seconds"),
+    _field("max-retries", Whole(0, worker.MOST_RETRIES), "quick retries after the first failure"),
+    _field("retry-backoff", worker.BACKOFF, "exponential: 1, 2, 4, … s up to 30; linear: always 1 s"),
+    _field("check-interval", worker.SECONDS, "continuous: how often to check a node"),
+    _field("failure-threshold", Whole(1, 100), "continuous: how many failures in a row close the gate again"),
+    _field(
         "dns-test-domains",
-        "DNS_TEST_DOMAINS",
-        "dns_test_domains",
-        reading.domains,
+        worker.DOMAINS,
         "names that must resolve, with commas; an IP address is a DNS server that must answer",
     ),
-    Setting(
-        "cluster-dns-ip",
-        "CLUSTER_DNS_IP",
-        "cluster_dns_ip",
-        reading.address,
-        "the cluster's DNS server, asked directly",
-    ),
-    Setting(
-        "network-targets",
-        "NETWORK_TARGETS",
-        "network_targets",
-        reading.targets,
-        "what must be reached, with commas: host:port, or an http or https URL",
-    ),
-    Setting(
+    _field("cluster-dns-ip", worker.ADDRESS, "the cluster's DNS server, which is queried directly"),
+    _field("network-targets", worker.TARGETS, "what must be reached, with commas: host:port, or an http or https URL"),
+    _field(
         "enable-connectivity-matrix",
-        "ENABLE_CONNECTIVITY_MATRIX",
-        "connectivity_matrix",
-        reading.truth,
-        "whether most of a sample of our pods on other nodes must be reached",
-        is_switch=True,
+        worker.SWITCH,
+        "whether most of a sample of ready pods on other nodes must be reached",
+        name="connectivity_matrix",
     ),
-    Setting(
-        "connectivity-sample",
-        "CONNECTIVITY_SAMPLE",
-        "connectivity_sample",
-        reading.whole(1, reading.MOST_TARGETS),
-        "how many of them to try",
+    _field("connectivity-sample", worker.SAMPLE, "how many of them to sample, chosen at random for each attempt"),
+    _field("taint-key", QUALIFIED_NAME, "the gate: a taint's key"),
+    _field("taint-value", LABEL_VALUE, "its value, when it is added; any value is removed"),
+    _field(
+        "taint-effect",
+        EFFECT,
+        "its effect: NoSchedule, PreferNoSchedule or NoExecute",
     ),
-    Setting("taint-key", "TAINT_KEY", "taint_key", _of_kind(kinds.QualifiedName), "the gate: a taint's key"),
-    Setting(
-        "taint-value",
-        "TAINT_VALUE",
-        "taint_value",
-        _of_kind(kinds.LabelValue),
-        "its value, when it is put on; any value is taken off",
-    ),
-    Setting(
-        "taint-effect", "TAINT_EFFECT", "taint_effect", _effect, "its effect: NoSchedule, PreferNoSchedule or NoExecute"
-    ),
-    Setting(
-        "verified-label",
-        "VERIFIED_LABEL",
-        "verified_label",
-        _of_kind(kinds.QualifiedName),
-        "the label of verified nodes",
-    ),
-    Setting(
-        "verified-label-value",
-        "VERIFIED_LABEL_VALUE",
-        "verified_label_value",
-        _of_kind(kinds.LabelValue),
-        "its value",
-    ),
-    Setting(
-        "enable-metrics",
-        "ENABLE_METRICS",
-        "enable_metrics",
-        reading.truth,
-        "whether /metrics is served",
-        is_switch=True,
-    ),
-    Setting(
-        "metrics-port",
-        "METRICS_PORT",
-        "metrics_port",
-        reading.whole(0, 65_535),
-        "where /healthz, /readyz and /metrics are served",
-    ),
-    Setting("log-level", "LOG_LEVEL", "log_level", reading.one_of(*log.LEVELS), "debug, info, warn or error"),
-    Setting(
-        "log-format", "LOG_FORMAT", "log_format", reading.one_of(*log.FORMATS), "json for machines, console for people"
-    ),
-    Setting("klog-verbosity", "KLOG_VERBOSITY", "", reading.whole(0, 100), "accepted, without effect"),
-    Setting(
+    _field("verified-label", QUALIFIED_NAME, "the label of verified nodes"),
+    _field("verified-label-value", LABEL_VALUE, "its value"),
+    _field("enable-metrics", worker.SWITCH, "whether /metrics is served"),
+    _field("metrics-port", Whole(0, 65_535), "where /healthz, /readyz and /metrics are served"),
+    _field("log-level", worker.LEVEL, "debug, info, warn or error"),
+    _field("log-format", worker.FORMAT, "json for machines, console for people"),
+    _field("klog-verbosity", Whole(0, 100), "accepted, without effect", name=""),
+    _field(
         "dry-run",
-        "DRY_RUN",
-        "dry_run",
-        reading.truth,
-        "check once, change nothing, and end (in a pod: when stopped): 0 if nothing failed, else 1",
-        is_switch=True,
+        worker.SWITCH,
+        "check once, change nothing, and end (in a pod: when stopped): 0 if what ran passed, 1 if a check failed, 4 if "
+        "none could run",
     ),
-    Setting(
+    _field(
         "kubeconfig",
-        "KUBECONFIG",
-        "kubeconfig",
-        _path,
+        TextThat(lambda text: text.strip(":"), "a path"),
         "how to reach the cluster from outside a pod, which is always a dry run",
     ),
-    Setting("k8s-service-host", "KUBERNETES_SERVICE_HOST", "service_host", _host, "the API server, as in every pod"),
-    Setting("k8s-service-port", "KUBERNETES_SERVICE_PORT", "service_port", reading.whole(1, 65_535), "its port"),
-    Setting(
-        "delete-failed-node",
-        "DELETE_FAILED_NODE",
-        "",
-        _refused_deletion,
-        "accepted if false: to remove nodes is the controller's job",
-        is_switch=True,
+    _field(
+        "k8s-service-host",
+        _Host(),
+        "the API server, as in every pod",
+        name="service_host",
+        variable="KUBERNETES_SERVICE_HOST",
     ),
+    _field("k8s-service-port", Whole(1, 65_535), "its port", name="service_port", variable="KUBERNETES_SERVICE_PORT"),
+    _field("delete-failed-node", _NoDeletion(), "accepted if false: to remove nodes is the controller's job", name=""),
 )
+
+
+def load(flags: Mapping[str, str], environ: Mapping[str, str], *, files: bool = True) -> Settings:
+    """Load the settings of this process, or raise one DiagnosticsError with everything that is wrong with them.
+
+    Without `files`, none is opened: for variables that come from elsewhere, as from a cluster.
+    """
+    diagnostics: list[Diagnostic] = []
+    values: dict[str, Any] = {}  # each reader returns what its field holds
+    for field in FIELDS:
+        source, text = _written(field, flags, environ)
+        if not source:
+            continue
+        value = field.reader.parse(text)
+        if value is INVALID:
+            diagnostics.append(invalid("", *field.reader.problem(text), Location(source)))
+        elif field.name:
+            values[field.name] = value
+    checks = _checks(environ, diagnostics, files=files)
+    checks = checks._replace(**{name: values.pop(name) for name in values.keys() & set(CheckSettings._fields)})
+    warnings = tuple(_near_misses(environ))
+    settings = _complete(Settings(checks, kubeconfig_by_flag="kubeconfig" in flags, warnings=warnings, **values))
+    if diagnostics := diagnostics or list(_violations(settings)):
+        raise DiagnosticsError(diagnostics)
+    return settings
+
+
+def _written(field: Field, flags: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the strongest source of a setting and its text. A chart that has no value sets the variable to nothing."""
+    if field.flag in flags:
+        return f"--{field.flag}", flags[field.flag]
+    text = environ.get(field.variable, "")
+    return (field.variable, text) if text and not _SERVICE_ADDRESS.fullmatch(text) else ("", "")
+
+
+def _checks(environ: Mapping[str, str], diagnostics: list[Diagnostic], *, files: bool) -> CheckSettings:
+    defaults = {"checkTimeoutSeconds": _CHECK_DEFAULTS.check_timeout_seconds}
+    try:
+        written = worker.written(environ) if files else worker.in_variable(environ)
+        return worker.read([("defaults", defaults, ""), *written])
+    except DiagnosticsError as error:
+        diagnostics.extend(error.diagnostics)
+        return CheckSettings()
+
+
+def _complete(settings: Settings) -> Settings:
+    name = settings.node_name or (DRY_RUN_NODE if settings.dry_run else "")
+    port = settings.checks.connectivity_port or settings.metrics_port
+    return replace(settings, node_name=name, checks=settings.checks._replace(connectivity_port=port))
+
+
+def _violations(settings: Settings) -> Iterator[Diagnostic]:
+    checks = settings.checks
+    if not settings.node_name:
+        message = "is missing; expected the node's name, which a pod has from spec.nodeName; --dry-run needs none"
+        yield Diagnostic("--node-name (NODE_NAME)", message)
+    if checks.check_timeout_seconds > checks.timeout_seconds:
+        expected = f"at most --initial-timeout (INITIAL_TIMEOUT), {checks.timeout_seconds:g}s"
+        yield _violation("--check-timeout (CHECK_TIMEOUT)", f"{checks.check_timeout_seconds:g}s", expected)
+    if settings.check_interval < _SHORTEST_INTERVAL:
+        expected = (
+            f"at least {_SHORTEST_INTERVAL}s: every check sends requests to the API server and DNS, on every node"
+        )
+        yield _violation("--check-interval (CHECK_INTERVAL)", f"{settings.check_interval:g}s", expected)
+    if checks.connectivity_matrix and not checks.connectivity_port:
+        yield _violation("--metrics-port (METRICS_PORT)", "0", "the port that other nodes connect to, such as 8080")
+
+
+def _violation(path: str, value: str, expected: str) -> Diagnostic:
+    return Diagnostic(path, f"{value} is invalid; expected {expected}")
+
+
+def _near_misses(environ: Mapping[str, str]) -> Iterator[str]:
+    """Report variables that are probably misspelled: without it, a wrong key of a ConfigMap would go unnoticed."""
+    known = [field.variable for field in FIELDS]
+    beginnings = {name[:2] for name in known}
+    for name in sorted(environ.keys() - set(known)):
+        is_suspect = name[:2] in beginnings and not _NOT_FOR_US.fullmatch(name)
+        if is_suspect and (meant := did_you_mean(name, known, cutoff=_CLOSE)):
+            yield f"{name} is not read; did you mean {meant}?"
+
+
+def default_text(field: Field) -> str:
+    """Return the default as a flag would have it."""
+    value = field.default
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}s" if isinstance(field.reader, Seconds) else str(value)

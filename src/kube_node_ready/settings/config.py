@@ -1,111 +1,139 @@
-"""The controller's configuration: `load` gives a frozen Config, or one ConfigError that lists every mistake.
+"""Load the controller's configuration: `load` returns a frozen Config, or raises one DiagnosticsError.
 
-Later sources win: defaults, the YAML file, environment variables, flags. docs/configuration.md has every field.
+Later sources win: defaults, the YAML file, environment variables, flags. docs/configuration.md lists every field.
 """
 
+import argparse
+import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from kube_node_ready.configuration import checks, document, shapes, tree
-from kube_node_ready.configuration.decode import Decoder
-from kube_node_ready.configuration.environment import from_environment
-from kube_node_ready.configuration.flags import WITHOUT_EFFECT, add_flags, flags_of, from_flags
-from kube_node_ready.configuration.mistakes import ConfigError, Mistake
-from kube_node_ready.configuration.model import Config
-from kube_node_ready.configuration.pods import manifest
-from kube_node_ready.configuration.rules import Broken, broken
-from kube_node_ready.configuration.scalars import UNUSABLE
+from kube_node_ready.api.contract import SERVICE_ACCOUNT, WORKER_SETTINGS_VARIABLE
+from kube_node_ready.settings import compat, images
+from kube_node_ready.settings.controller import CONFIG, Config
+from kube_node_ready.settings.engine import Decoder, Field
+from kube_node_ready.settings.readers import Boolean
+from kube_node_ready.settings.rules import violations
+from kube_node_ready.settings.structs import is_scalar, leaves, manifest
+from kubekit import yaml_nodes
+from kubekit.diagnostics import Diagnostic, DiagnosticsError, Location, unknown
+from kubekit.suggestions import did_you_mean
+from kubekit.yaml_nodes import Scalar
 
-__all__ = ["Config", "ConfigError", "Mistake", "add_flags", "flags_of", "load", "manifest", "parse"]
+__all__ = ["Config", "add_flags", "flags_of", "load", "manifest", "parse"]
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_LAST_RESORT = "kube-system"
+PREFIX = "KUBE_NODE_READY_"
+ACCOUNT = Path(SERVICE_ACCOUNT)
+_FALLBACK_NAMESPACE = "kube-system"
+_LABS_OWN = "KUBE_NODE_READY_LAB_"
+# Kubernetes sets variables for the Services of a pod's namespace, and ours can be called kube-node-ready….
+_SERVICE = re.compile(
+    r"KUBE_NODE_READY_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://.*")
 _INSTEAD = {
     "backoffLimit": "reconciliation.maxRetries counts attempts",
     "completions": "one worker runs for each attempt",
     "parallelism": "one worker runs for each attempt",
-    "ttlSecondsAfterFinished": "a failed worker stays until the next attempt, others are deleted at once",
+    "ttlSecondsAfterFinished": "a failed worker stays until the next attempt, others are deleted immediately",
 }
+
+Override = tuple[str, Scalar]
+"""The path of a field, and its value."""
 
 
 def load(
     file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object], *, account: Path = ACCOUNT
 ) -> Config:
-    """The configuration of this process. `account` is where a pod finds its ServiceAccount."""
-    mistakes: list[Mistake] = []
-    root = document.read(file, mistakes) if file else document.Table({})
-    return _loaded(root, environment, flags, account, mistakes)
+    """Load the configuration of this process. `account` is where a pod finds its ServiceAccount."""
+    diagnostics: list[Diagnostic] = []
+    node = yaml_nodes.read_file(file, diagnostics) if file else None
+    return _load(node, environment, flags, account, diagnostics)
 
 
 def parse(text: str, name: str, environment: Mapping[str, str]) -> Config:
-    """The configuration of another process: the text of its file, which is told of by that name."""
-    mistakes: list[Mistake] = []
-    return _loaded(document.root(text, name, mistakes), environment, {}, ACCOUNT, mistakes)
+    """Load the configuration of another process: the text of its file, which has that name in diagnostics."""
+    diagnostics: list[Diagnostic] = []
+    return _load(yaml_nodes.parse(text, name, diagnostics), environment, {}, ACCOUNT, diagnostics)
 
 
-def _loaded(
-    written: document.Table,
+def _load(
+    node: yaml_nodes.Node | None,
     environment: Mapping[str, str],
     flags: Mapping[str, object],
     account: Path,
-    mistakes: list[Mistake],
+    diagnostics: list[Diagnostic],
 ) -> Config:
-    root = shapes.settle(written, mistakes)
-    for override in (*from_environment(environment, mistakes), *from_flags(flags, mistakes)):
-        root = tree.lay(root, override)
-    if not tree.has(root, "worker.namespace"):
-        root = tree.lay(root, ("worker.namespace", _namespace(environment, account)))
-    rest, given = checks.take(root, mistakes)
-    config = Decoder(mistakes, {"worker": checks.NAMES}).part(Config, rest, base=Config())
-    assert config is not UNUSABLE, "every field of Config has a default"
-    config = _settled(config, given)
-    mistakes += _combinations(config, root, mistakes)
-    if mistakes:
-        raise ConfigError(mistakes)
-    return replace(config, notes=tuple(_notes(config, flags)))
+    root = compat.normalize(_root(node), diagnostics)
+    for path, value in (*_from_environment(environment, diagnostics), *_from_flags(flags, diagnostics)):
+        root = yaml_nodes.set_path(root, path, value)
+    if not yaml_nodes.has_path(root, "worker.namespace"):
+        root = yaml_nodes.set_path(root, "worker.namespace", _namespace(environment, account))
+    if not yaml_nodes.has_path(root, "worker.image.repository"):
+        root = _with_own_image(root, environment.get(images.VARIABLE, ""))
+    decoder = Decoder(compat.suggest)
+    config = _complete(decoder.read(CONFIG, root, base=Config()))
+    diagnostics += decoder.diagnostics
+    diagnostics += _violations(config, root, diagnostics)
+    if diagnostics:
+        raise DiagnosticsError(diagnostics)
+    return replace(config, warnings=tuple(_warnings(config, flags)))
 
 
-def _settled(config: Config, given: Mapping[str, object]) -> Config:
-    """With nothing left to be looked up elsewhere."""
+def _root(node: yaml_nodes.Node | None) -> yaml_nodes.Mapping:
+    if node is None or yaml_nodes.is_null(node):
+        return yaml_nodes.Mapping({})
+    if not isinstance(node, yaml_nodes.Mapping):
+        noun = "a list" if isinstance(node, yaml_nodes.Sequence) else "text"
+        message = f"the file has {noun}; expected sections such as `worker:` and `reconciliation:`"
+        raise DiagnosticsError([Diagnostic("", message, node.location)])
+    return node
+
+
+def _complete(config: Config) -> Config:
     worker = replace(
-        config.worker,
-        checks=given,
-        timeout_seconds=config.worker.job.active_deadline_seconds or config.worker.timeout_seconds,
+        config.worker, timeout_seconds=config.worker.job.active_deadline_seconds or config.worker.timeout_seconds
     )
-    election = config.leader_election
-    return replace(
-        config,
-        worker=worker,
-        leader_election=replace(election, namespace=election.namespace or worker.namespace),
-    )
+    election = replace(config.leader_election, namespace=config.leader_election.namespace or worker.namespace)
+    return replace(config, worker=worker, leader_election=election)
 
 
-def _namespace(environment: Mapping[str, str], account: Path) -> document.Scalar:
-    if named := environment.get("POD_NAMESPACE"):
-        return document.Scalar(named, "POD_NAMESPACE", quoted=True)
+def _namespace(environment: Mapping[str, str], account: Path) -> Scalar:
+    if name := environment.get("POD_NAMESPACE"):
+        return Scalar(name, Location("POD_NAMESPACE"), quoted=True)
     file = account / "namespace"
     try:
-        return document.Scalar(file.read_text().strip() or _LAST_RESORT, str(file), quoted=True)
+        return Scalar(file.read_text().strip() or _FALLBACK_NAMESPACE, Location(str(file)), quoted=True)
     except (OSError, UnicodeDecodeError):
-        return document.Scalar(_LAST_RESORT)
+        return Scalar(_FALLBACK_NAMESPACE)
 
 
-def _combinations(config: Config, root: document.Table, known: list[Mistake]) -> Iterator[Mistake]:
-    suspects = tuple(mistake.path for mistake in known)
-    for rule in broken(config):
-        if not any(_touches(rule, path) for path in suspects):
-            yield Mistake(rule.path, rule.reason, tree.where(root, (rule.path, *rule.others)))
+def _with_own_image(root: yaml_nodes.Mapping, own: str) -> yaml_nodes.Mapping:
+    """Set the controller's own image. Its tag and digest belong together: a configured one of them replaces both."""
+    image = images.split(own)
+    is_configured = any(yaml_nodes.has_path(root, f"worker.image.{key}") for key in ("tag", "digest"))
+    parts = {"repository": image.repository} | ({} if is_configured else {"tag": image.tag, "digest": image.digest})
+    for key, value in parts.items():
+        if value:
+            scalar = Scalar(value, Location(images.VARIABLE), quoted=True)
+            root = yaml_nodes.set_path(root, f"worker.image.{key}", scalar)
+    return root
 
 
-def _touches(rule: Broken, path: str) -> bool:
-    # A list with a mistake in it is a list without that item, so all of it is doubtful.
-    fields = (looked.partition("[")[0] for looked in (rule.path, *rule.others))
-    return any(path.startswith(field) or field.startswith(path) for field in fields)
+def _violations(config: Config, root: yaml_nodes.Mapping, known: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """Yield what the rules reject, unless a field that a rule compares is invalid by itself."""
+    invalid = tuple(diagnostic.path for diagnostic in known)
+    for diagnostic, *others in violations(config):
+        # A list with an invalid item is a list without that item, so all of it is uncertain.
+        fields = [path.partition("[")[0] for path in (diagnostic.path, *others)]
+        if not any(path.startswith(field) or field.startswith(path) for path in invalid for field in fields):
+            yield diagnostic._replace(location=yaml_nodes.locate(root, diagnostic.path, *others))
 
 
-def _notes(config: Config, flags: Mapping[str, object]) -> Iterator[str]:
+def _warnings(config: Config, flags: Mapping[str, object]) -> Iterator[str]:
     job = config.worker.job
     for key, value in (
         ("backoffLimit", job.backoff_limit),
@@ -115,5 +143,88 @@ def _notes(config: Config, flags: Mapping[str, object]) -> Iterator[str]:
     ):
         if value is not None:
             yield f"worker.job.{key} has no effect, since workers are pods and not Jobs: {_INSTEAD[key]}"
-    for flag in sorted(WITHOUT_EFFECT & flags.keys()):
+    for flag in sorted(compat.WITHOUT_EFFECT & flags.keys()):
         yield f"--{flag} has no effect"
+
+
+@cache
+def variables() -> dict[str, str]:
+    """Every variable with our prefix, and the path of its field."""
+    return {_variable(names): path for path, names, field in leaves(CONFIG) if is_scalar(field)}
+
+
+@cache
+def short_variables() -> dict[str, str]:
+    """Variables without our prefix, and the path of their field."""
+    return {field.variable: path for path, _, field in leaves(CONFIG) if field.variable}
+
+
+def _variable(names: tuple[str, ...]) -> str:
+    return PREFIX + "_".join(names).upper()
+
+
+def _from_environment(environment: Mapping[str, str], diagnostics: list[Diagnostic]) -> Iterator[Override]:
+    """An empty variable counts as not set: charts write those when they have no value."""
+    for name, path in short_variables().items():
+        if text := environment.get(name):
+            yield path, Scalar(text, Location(name), quoted=True)
+    for name, text in sorted(environment.items()):
+        if not text or not name.startswith(PREFIX) or _is_not_ours(name, text):
+            continue
+        if path := variables().get(name, ""):
+            yield path, Scalar(text, Location(name), quoted=True)
+        else:
+            diagnostics.append(_unknown_variable(name))
+
+
+def _is_not_ours(name: str, text: str) -> bool:
+    if name == WORKER_SETTINGS_VARIABLE or name.startswith(_LABS_OWN) or _SERVICE.fullmatch(name):
+        return True
+    # A Service called kube-node-ready-metrics makes KUBE_NODE_READY_METRICS_PORT, which is our name for metrics.port.
+    return name.endswith("_PORT") and bool(_SERVICE_ADDRESS.fullmatch(text))
+
+
+def _unknown_variable(name: str) -> Diagnostic:
+    for path, names, _ in leaves(CONFIG):
+        if name == _variable(names):
+            return Diagnostic(name, f"unknown variable; {path} is not a single value, and can only be set in the file")
+    return unknown("variable", name, did_you_mean(name, variables()), ())
+
+
+def flag_fields() -> dict[str, tuple[str, Field]]:
+    """Every flag of a field, with the path of it."""
+    return {field.flag: (path, field) for path, _, field in leaves(CONFIG) if field.flag}
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add every flag but `--config`. A flag wins over the environment, the environment over the file."""
+    group = parser.add_argument_group(
+        "settings", "Each overrides a field of the file, and the field's environment variable."
+    )
+    for flag, (path, field) in flag_fields().items():
+        default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
+        text = f"{path}: {field.description.removesuffix('.')}{f' ({default})' if default else ''}"
+        if isinstance(field.reader, Boolean):
+            group.add_argument(f"--{flag}", nargs="?", const="true", metavar="true|false", help=text)
+        else:
+            group.add_argument(f"--{flag}", metavar=flag.rpartition("-")[2].upper(), help=text)
+    compat.add_flags(parser)
+
+
+def flags_of(namespace: argparse.Namespace) -> dict[str, object]:
+    """Return the flags that were given, by the names that `load` knows."""
+    known = {*flag_fields(), *compat.FLAGS, *compat.WITHOUT_EFFECT}
+    given = {name.replace("_", "-"): value for name, value in vars(namespace).items() if value is not None}
+    return {name: value for name, value in given.items() if name in known}
+
+
+def _from_flags(flags: Mapping[str, object], diagnostics: list[Diagnostic]) -> Iterator[Override]:
+    texts = {flag: str(value).lower() if isinstance(value, bool) else str(value) for flag, value in flags.items()}
+    fields = flag_fields()
+    for flag in texts.keys() - {*fields, *compat.FLAGS, *compat.WITHOUT_EFFECT}:
+        meant = did_you_mean(flag, [*fields, *compat.FLAGS])
+        diagnostics.append(unknown("flag", f"--{flag}", f"--{meant}" if meant else None, ()))
+    yield from compat.from_flags(texts, diagnostics)
+    for flag, (path, _) in fields.items():
+        if flag in texts:
+            yield path, compat.at_flag(flag, texts[flag])

@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
-from kube_node_ready.config import Config, manifest
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify.model import Gate, Policy, RemovalPolicy, Reverification, WithoutClaim
-from kube_node_ready.verify.workerpod import PodTemplate
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.settings.config import Config, manifest
+from kube_node_ready.verification.model import Gate, Policy, RemovalPolicy, Reverification, WithoutClaim
+from kube_node_ready.verification.worker_pod import PodTemplate
 
 _TO_START_SECONDS = 5
 """A worker that used all its time must still be able to say why, so its pod has more."""

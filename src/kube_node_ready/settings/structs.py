@@ -1,116 +1,91 @@
-"""What the Structs say about themselves: fields by key, what each may hold, and how to say so."""
+"""Typed sections of the controller's configuration: Structs whose annotations are the engine's fields.
 
-from collections.abc import Iterator
+Each attribute says in one place what it is for, what is valid and its default:
+
+    max_retries: Annotated[int, setting(ATTEMPTS, "How many failures in a row make a node exhausted.")] = 5
+
+An attribute without `setting` is derived while loading, and not a key of the file.
+"""
+
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
-from msgspec import NODEFAULT, Struct, inspect
+import msgspec
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo, replace
 
-from kube_node_ready.configuration.mistakes import within
-from kube_node_ready.configuration.pods import Part
-
-
-class Kind(Struct, frozen=True):
-    """What a value may be."""
-
-    type: inspect.Type
-    must: str
-    optional: bool = False
-    """None may stand for it."""
+from kube_node_ready.settings.engine import REQUIRED, Entries, Field, Items, Table, camel_case
+from kube_node_ready.settings.readers import Reader
+from kubekit.diagnostics import join_path
 
 
-class Field(Struct, frozen=True):
-    name: str
-    key: str
-    kind: Kind
-    description: str
-    examples: tuple[Any, ...]
-    default: Any
-    """NODEFAULT if it must be given."""
-    null: str
-    """Why it must not be null, if it must not."""
+class Section(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A section, or a part of one."""
+
+
+S = TypeVar("S", bound=Section)
+
+
+def setting(
+    reader: Reader,
+    description: str,
+    *,
+    variable: str = "",
+    flag: str = "",
+    examples: tuple[object, ...] = (),
+    not_null: str = "",
+) -> Field:
+    """Describe an attribute of a Section. Its key and its default are those of the attribute."""
+    return Field("", reader, description, variable=variable, flag=flag, examples=examples, not_null=not_null)
 
 
 @cache
-def fields(part: type[Part]) -> dict[str, Field]:
-    """The fields that can be written, by key."""
-    info = inspect.type_info(part)
-    assert isinstance(info, inspect.StructType)
-    found = (_field(field) for field in info.fields if not _extra(field.type).get("derived"))
-    return {field.key: field for field in found}
+def table(section: type[S]) -> Table:
+    """Return the fields of a section."""
+    return Table(*_fields(section), build=lambda base, values: _build(section, base, values))
 
 
-def kind_of(described: inspect.Type) -> Kind:
-    must = str(_extra(described).get("must", ""))
-    plain = described.type if isinstance(described, inspect.Metadata) else described
-    if isinstance(plain, inspect.UnionType):
-        (inner,) = (kind_of(one) for one in plain.types if not isinstance(one, inspect.NoneType))
-        return Kind(inner.type, inner.must, optional=True)
-    return Kind(plain, must or _must(plain))
+def _fields(section: type[Section]) -> Iterator[Field]:
+    for attribute in msgspec.structs.fields(section):
+        for field in getattr(attribute.type, "__metadata__", ()):
+            if isinstance(field, Field):
+                field.key, field.name, field.default = camel_case(attribute.name), attribute.name, _default(attribute)
+                yield field
 
 
-def part_of(kind: Kind) -> type[Part] | None:
-    if isinstance(kind.type, inspect.StructType):
-        assert issubclass(kind.type.cls, Part)
-        return kind.type.cls
-    return None
+def _default(attribute: FieldInfo) -> object:
+    if attribute.default is not NODEFAULT:
+        return attribute.default
+    return REQUIRED if attribute.default_factory is NODEFAULT else attribute.default_factory()
 
 
-def leaves(
-    part: type[Part], path: str = "", names: tuple[str, ...] = ()
-) -> Iterator[tuple[str, tuple[str, ...], Field]]:
-    """Every field that holds no further fields: its path, the Python names on the way, and itself."""
-    for field in fields(part).values():
-        at, via = within(path, field.key), (*names, field.name)
-        if inner := part_of(field.kind):
-            yield from leaves(inner, at, via)
+def _build(section: type[S], base: S | None, values: Mapping[str, Any]) -> S:
+    return section(**values) if base is None else replace(base, **values)
+
+
+def leaves(fields: Table, path: str = "", names: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[str, ...], Field]]:
+    """Every field that has no further fields: its path, the attributes on the way, and itself."""
+    for field in fields.fields.values():
+        at, attributes = join_path(path, field.key), (*names, field.name)
+        if isinstance(field.reader, Table):
+            yield from leaves(field.reader, at, attributes)
         else:
-            yield at, via, field
+            yield at, attributes, field
 
 
-def is_scalar(kind: Kind) -> bool:
-    return not isinstance(kind.type, inspect.StructType | inspect.VarTupleType | inspect.DictType)
+def is_scalar(field: Field) -> bool:
+    return not isinstance(field.reader, Table | Items | Entries)
 
 
-def _field(field: inspect.Field) -> Field:
-    about = field.type.extra_json_schema or {} if isinstance(field.type, inspect.Metadata) else {}
-    default = field.default if field.default_factory is NODEFAULT else field.default_factory()
-    return Field(
-        name=field.name,
-        key=field.encode_name,
-        kind=kind_of(field.type),
-        description=about.get("description", ""),
-        examples=tuple(about.get("examples", ())),
-        default=default,
-        null=str(_extra(field.type).get("null", "")),
-    )
+def manifest(section: Section) -> dict[str, Any]:
+    """Return the section as Kubernetes has it in a pod, without what was not given."""
+    pruned: dict[str, Any] = _pruned(msgspec.to_builtins(section))
+    return pruned
 
 
-def _extra(described: inspect.Type) -> dict[str, Any]:
-    return described.extra or {} if isinstance(described, inspect.Metadata) else {}
-
-
-def _must(plain: inspect.Type) -> str:
-    match plain:
-        case inspect.BoolType():
-            return "true or false"
-        case inspect.IntType() | inspect.FloatType():
-            return _number(plain)
-        case inspect.TimeDeltaType():
-            return "a duration such as 15s, 1m30s or 500ms"
-        case inspect.LiteralType(values):
-            *most, last = map(str, values)
-            return f"{', '.join(most)} or {last}" if most else last
-        case inspect.VarTupleType():
-            return "a list"
-        case inspect.DictType() | inspect.StructType():
-            return "a mapping"
-        case _:
-            return "text"
-
-
-def _number(plain: inspect.IntType | inspect.FloatType) -> str:
-    noun = "a whole number" if isinstance(plain, inspect.IntType) else "a number"
-    if plain.gt is not None:
-        return f"{noun} above {plain.gt:g} and at most {plain.le:.0f}"
-    return f"{noun} from {plain.ge:g} to {plain.le:.0f}"
+def _pruned(value: Any) -> Any:  # noqa: ANN401  JSON
+    if isinstance(value, dict):
+        inner = {key: _pruned(item) for key, item in value.items()}
+        return {key: item for key, item in inner.items() if item is not None and item not in ("", {}, [])}
+    return [_pruned(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,167 +1,204 @@
-"""The `worker` section: what worker pods are made of. Parts with Kubernetes' own names mean what Kubernetes means."""
+"""The `worker` section: what worker pods are made of. Parts with names of Kubernetes mean what Kubernetes means."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import msgspec
-from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from kube_node_ready.configuration.kinds import (
-    DERIVED,
-    AbsolutePath,
-    Capability,
-    Count,
-    Deadline,
-    Digest,
-    Effect,
-    ImageReference,
-    Label,
-    LabelValue,
-    PullPolicy,
-    QualifiedName,
-    Quantity,
-    RelativePath,
-    Repository,
-    Subdomain,
-    Tag,
-    UserId,
-    VariableName,
-    WholeSeconds,
-    Word,
-    about,
+from kube_node_ready import __version__
+from kube_node_ready.settings import worker
+from kube_node_ready.settings.engine import Entries, Field, Items, Table
+from kube_node_ready.settings.field_types import (
+    ABSOLUTE_PATH,
+    ANNOTATIONS,
+    ANY_KEY,
+    BOOLEAN,
+    CAPABILITY,
+    COUNT,
+    DEADLINE,
+    DIGEST,
+    EFFECT,
+    IMAGE,
+    LABEL,
+    LABEL_VALUE,
+    LABELS,
+    PULL_POLICY,
+    QUALIFIED_NAME,
+    RELATIVE_PATH,
+    REPOSITORY,
+    RESOURCES,
+    SUBDOMAIN,
+    TAG,
+    TEXT,
+    USER_ID,
+    VARIABLE_NAME,
+    WHOLE_SECONDS,
 )
+from kube_node_ready.settings.readers import Choice, Plain, Raw
+from kube_node_ready.settings.structs import Section, setting, table
 
-Command = tuple[Word, ...]
-
-
-class Part(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A section, or a part of one."""
+COMMAND = Items(TEXT)
 
 
-class Image(Part, frozen=True):
+class Image(Section, frozen=True):
     repository: Annotated[
-        Repository,
-        about("The image of the worker. The chart names its own; elsewhere name yours, as this is the Go version's."),
-    ] = "ghcr.io/imunhatep/kube-node-ready"
-    tag: Annotated[Tag, about("Its tag; a digest takes its place.")] = "latest"
-    digest: Annotated[Digest, about("Its digest, which nobody can move to another image.")] = ""
-    pull_policy: Annotated[PullPolicy, about("When the node pulls it.")] = "IfNotPresent"
+        str,
+        setting(
+            REPOSITORY.or_empty(),
+            "The worker's image, which is the controller's own. Required, unless POD_IMAGE has it.",
+        ),
+    ] = ""
+    tag: Annotated[
+        str, setting(TAG.or_empty(), "Its tag, by default the controller's version. A digest replaces it.")
+    ] = ""
+    digest: Annotated[str, setting(DIGEST.or_empty(), "Its digest, which always means the same image.")] = ""
+    pull_policy: Annotated[str, setting(PULL_POLICY, "When the node pulls it.")] = "IfNotPresent"
 
     @property
     def reference(self) -> str:
-        return f"{self.repository}@{self.digest}" if self.digest else f"{self.repository}:{self.tag}"
+        return f"{self.repository}@{self.digest}" if self.digest else f"{self.repository}:{self.tag or __version__}"
 
 
-class Resources(Part, frozen=True):
-    requests: Annotated[Mapping[QualifiedName, Quantity], about("What the scheduler sets aside on the node.")] = {}
-    limits: Annotated[Mapping[QualifiedName, Quantity], about("What it may use at most.")] = {}
+class Resources(Section, frozen=True):
+    requests: Annotated[Mapping[str, str], setting(RESOURCES, "What the scheduler sets aside on the node.")] = {}
+    limits: Annotated[Mapping[str, str], setting(RESOURCES, "What it can use at most.")] = {}
 
 
-class Job(Part, frozen=True):
+class Job(Section, frozen=True):
     active_deadline_seconds: Annotated[
-        Deadline | None, about("Takes the place of `worker.timeoutSeconds`; for files that have it.")
+        int | None, setting(DEADLINE, "Replaces `worker.timeoutSeconds`, for files that have it.")
     ] = None
-    backoff_limit: Annotated[Count | None, about("Without effect: workers are pods, not Jobs.")] = None
-    completions: Annotated[Count | None, about("Without effect: workers are pods, not Jobs.")] = None
-    parallelism: Annotated[Count | None, about("Without effect: workers are pods, not Jobs.")] = None
+    backoff_limit: Annotated[int | None, setting(COUNT, "Without effect: workers are pods, not Jobs.")] = None
+    completions: Annotated[int | None, setting(COUNT, "Without effect: workers are pods, not Jobs.")] = None
+    parallelism: Annotated[int | None, setting(COUNT, "Without effect: workers are pods, not Jobs.")] = None
     ttl_seconds_after_finished: Annotated[
-        WholeSeconds | None, about("Without effect: a failed worker stays until the next attempt.")
+        int | None, setting(WHOLE_SECONDS, "Without effect: a failed worker stays until the next attempt.")
     ] = None
 
 
-class Toleration(Part, frozen=True):
-    key: Annotated[QualifiedName, about("The taint's key; without one, and with Exists, every taint.")] = ""
-    operator: Annotated[Literal["Exists", "Equal"], about("Equal also compares the value.")] = "Exists"
-    value: Annotated[LabelValue, about("The taint's value, with Equal.")] = ""
-    effect: Annotated[Effect | None, about("The taint's effect; every effect if absent.")] = None
-    toleration_seconds: Annotated[WholeSeconds | None, about("How long a NoExecute taint is tolerated.")] = None
+class Toleration(Section, frozen=True):
+    key: Annotated[
+        str, setting(QUALIFIED_NAME.or_empty(), "The taint's key; without one, and with Exists, every taint.")
+    ] = ""
+    operator: Annotated[str, setting(Choice("Exists", "Equal"), "Equal also compares the value.")] = "Exists"
+    value: Annotated[str, setting(LABEL_VALUE, "The taint's value, with Equal.")] = ""
+    effect: Annotated[str | None, setting(EFFECT, "The taint's effect; every effect if absent.")] = None
+    toleration_seconds: Annotated[int | None, setting(WHOLE_SECONDS, "How long a NoExecute taint is tolerated.")] = None
 
 
-class Variable(Part, frozen=True):
-    name: Annotated[VariableName, about("The variable's name.")]
-    value: Annotated[Word, about("Its value.")] = ""
+class Variable(Section, frozen=True):
+    name: Annotated[str, setting(VARIABLE_NAME, "The variable's name.")]
+    value: Annotated[str, setting(TEXT, "Its value.")] = ""
 
 
-class Mount(Part, frozen=True):
-    name: Annotated[Label, about("A volume of `worker.volumes`.")]
-    mount_path: Annotated[AbsolutePath, about("Where the container sees it.")]
-    read_only: Annotated[bool, about("Whether it cannot be written to.")] = False
-    sub_path: Annotated[RelativePath, about("A path inside the volume to mount instead of its root.")] = ""
+class Mount(Section, frozen=True):
+    name: Annotated[str, setting(LABEL, "A volume of `worker.volumes`.")]
+    mount_path: Annotated[str, setting(ABSOLUTE_PATH, "Where the container sees it.")]
+    read_only: Annotated[bool, setting(BOOLEAN, "Whether it cannot be written to.")] = False
+    sub_path: Annotated[
+        str, setting(RELATIVE_PATH.or_empty(), "A path inside the volume to mount instead of its root.")
+    ] = ""
 
 
-class Capabilities(Part, frozen=True):
+class Capabilities(Section, frozen=True):
     """No `add`: a check that needs more than its user can do has to be privileged, and so be seen to be."""
 
-    drop: Annotated[tuple[Capability, ...], about("Capabilities to drop; `[ALL]` is what `restricted` demands.")] = ()
+    drop: Annotated[
+        tuple[str, ...], setting(Items(CAPABILITY), "Capabilities to drop; `[ALL]` is what `restricted` demands.")
+    ] = ()
 
 
-class SeccompProfile(Part, frozen=True):
+class SeccompProfile(Section, frozen=True):
     type: Annotated[
-        Literal["RuntimeDefault"] | None, about("Which system calls are allowed; the pod's own setting is the same.")
+        str | None,
+        setting(Choice("RuntimeDefault"), "Which system calls are allowed; the pod's own setting is the same."),
     ] = None
 
 
-class SecurityContext(Part, frozen=True):
-    privileged: Annotated[bool | None, about("All of the node's powers.")] = None
-    read_only_root_filesystem: Annotated[bool | None, about("Whether the image's files can be written to.")] = None
-    run_as_non_root: Annotated[bool | None, about("Refuse to start as root; the pod's own setting is true.")] = None
-    run_as_user: Annotated[UserId | None, about("The user to run as; the pod's own setting is 1000.")] = None
-    run_as_group: Annotated[UserId | None, about("The group to run as; the pod's own setting is 1000.")] = None
-    allow_privilege_escalation: Annotated[bool | None, about("Whether it may gain powers.")] = None
-    capabilities: Annotated[Capabilities, about("Its Linux capabilities.")] = Capabilities()
-    seccomp_profile: Annotated[SeccompProfile, about("Its seccomp profile.")] = SeccompProfile()
+class SecurityContext(Section, frozen=True):
+    privileged: Annotated[bool | None, setting(BOOLEAN, "Whether it has all privileges on the node.")] = None
+    read_only_root_filesystem: Annotated[
+        bool | None, setting(BOOLEAN, "Whether the image's files can be written to.")
+    ] = None
+    run_as_non_root: Annotated[
+        bool | None, setting(BOOLEAN, "Refuse to start as root; the pod's own setting is true.")
+    ] = None
+    run_as_user: Annotated[int | None, setting(USER_ID, "The user to run as; the pod's own setting is 1000.")] = None
+    run_as_group: Annotated[int | None, setting(USER_ID, "The group to run as; the pod's own setting is 1000.")] = None
+    allow_privilege_escalation: Annotated[bool | None, setting(BOOLEAN, "Whether it can gain privileges.")] = None
+    capabilities: Annotated[Capabilities, setting(table(Capabilities), "Its Linux capabilities.")] = Capabilities()
+    seccomp_profile: Annotated[SeccompProfile, setting(table(SeccompProfile), "Its seccomp profile.")] = (
+        SeccompProfile()
+    )
 
 
-class InitContainer(Part, frozen=True):
-    name: Annotated[Label, about("Its name, which failures are reported under.")]
-    image: Annotated[ImageReference, about("Its image.")]
-    command: Annotated[Command, about("The program, if not the image's own.")] = ()
-    args: Annotated[Command, about("The program's arguments.")] = ()
-    env: Annotated[tuple[Variable, ...], about("Its environment variables.")] = ()
-    volume_mounts: Annotated[tuple[Mount, ...], about("Which volumes it sees, and where.")] = ()
-    resources: Annotated[Resources, about("What it may use.")] = Resources()
-    security_context: Annotated[SecurityContext, about("What it may do.")] = SecurityContext()
-    working_dir: Annotated[AbsolutePath, about("Where its program starts.")] = ""
-    image_pull_policy: Annotated[PullPolicy | None, about("When the node pulls its image.")] = None
+class InitContainer(Section, frozen=True):
+    name: Annotated[str, setting(LABEL, "Its name, which failures are reported under.")]
+    image: Annotated[str, setting(IMAGE, "Its image.")]
+    command: Annotated[tuple[str, ...], setting(COMMAND, "The program, if not the image's own.")] = ()
+    args: Annotated[tuple[str, ...], setting(COMMAND, "The program's arguments.")] = ()
+    env: Annotated[tuple[Variable, ...], setting(Items(table(Variable)), "Its environment variables.")] = ()
+    volume_mounts: Annotated[tuple[Mount, ...], setting(Items(table(Mount)), "Which volumes it sees, and where.")] = ()
+    resources: Annotated[Resources, setting(table(Resources), "What it can use.")] = Resources()
+    security_context: Annotated[SecurityContext, setting(table(SecurityContext), "What it is allowed to do.")] = (
+        SecurityContext()
+    )
+    working_dir: Annotated[str, setting(ABSOLUTE_PATH.or_empty(), "Where its program starts.")] = ""
+    image_pull_policy: Annotated[str | None, setting(PULL_POLICY, "When the node pulls its image.")] = None
 
 
-class Worker(Part, frozen=True):
-    image: Annotated[Image, about("The worker's image.")] = Image()
+class Worker(Section, frozen=True):
+    image: Annotated[Image, setting(table(Image), "The worker's image.")] = Image()
     namespace: Annotated[
-        Label, about("Where worker pods run; if empty, POD_NAMESPACE, the controller's own namespace, or kube-system.")
+        str,
+        setting(
+            LABEL.or_empty(),
+            "Where worker pods run; if empty, POD_NAMESPACE, the controller's own namespace, or kube-system.",
+        ),
     ] = ""
-    service_account_name: Annotated[Subdomain, about("The ServiceAccount of worker pods.")] = "kube-node-ready-worker"
-    priority_class_name: Annotated[Subdomain, about("The PriorityClass of worker pods.")] = ""
+    service_account_name: Annotated[str, setting(SUBDOMAIN, "The ServiceAccount of worker pods.")] = (
+        "kube-node-ready-worker"
+    )
+    priority_class_name: Annotated[str, setting(SUBDOMAIN.or_empty(), "The PriorityClass of worker pods.")] = ""
     image_pull_secrets: Annotated[
-        tuple[Subdomain, ...],
-        Meta(
-            description="Secrets to pull images with: names, or `name:` mappings as in a pod.",
-            examples=[["registry-credentials"]],
+        tuple[str, ...],
+        setting(
+            Items(SUBDOMAIN),
+            "Secrets to pull images with: names, or `name:` mappings as in a pod.",
+            examples=(["registry-credentials"],),
         ),
     ] = ()
-    resources: Annotated[Resources, about("What the worker's container requests and may use.")] = Resources(
-        requests={"cpu": "50m", "memory": "64Mi"}, limits={"memory": "128Mi"}
+    resources: Annotated[Resources, setting(table(Resources), "What the worker's container requests and can use.")] = (
+        Resources(requests={"cpu": "50m", "memory": "64Mi"}, limits={"memory": "128Mi"})
     )
     config_map_name: Annotated[
-        Subdomain, about("A ConfigMap with a `worker-config.yaml`, mounted into workers at /etc/kube-node-ready.")
+        str,
+        setting(
+            SUBDOMAIN.or_empty(),
+            "A ConfigMap with a `worker-config.yaml`, mounted into workers at /etc/kube-node-ready.",
+        ),
     ] = ""
-    command: Annotated[Command, about("The worker's program in its image.")] = ("/kube-node-ready-worker",)
+    command: Annotated[tuple[str, ...], setting(COMMAND, "The worker's program in its image.")] = (
+        "/kube-node-ready-worker",
+    )
     timeout_seconds: Annotated[
-        Deadline, about("How long all checks of an attempt may take together; the pod has 5 s more to start.")
+        int, setting(DEADLINE, "How long all checks of an attempt can take together; the pod has 5 s more to start.")
     ] = 300
-    job: Annotated[Job, about("Settings of files that come from Job-based versions.")] = Job()
+    job: Annotated[Job, setting(table(Job), "Settings of files that come from Job-based versions.")] = Job()
     tolerations: Annotated[
         tuple[Toleration, ...],
-        Meta(
-            description="Taints that workers tolerate besides the gate, not-ready and unreachable.",
-            examples=[[{"key": "example.com/gpu", "operator": "Equal", "value": "true", "effect": "NoSchedule"}]],
+        setting(
+            Items(table(Toleration)),
+            "Taints that workers tolerate besides the gate, not-ready and unreachable.",
+            examples=([{"key": "example.com/gpu", "operator": "Equal", "value": "true", "effect": "NoSchedule"}],),
         ),
     ] = ()
     init_containers: Annotated[
         tuple[InitContainer, ...],
-        Meta(
-            description="Checks of your own, run one by one before the worker's; if one fails, the attempt has failed.",
-            examples=[
+        setting(
+            Items(table(InitContainer)),
+            "Checks of your own, run one by one before the worker's; if one fails, the attempt has failed.",
+            examples=(
                 [
                     {
                         "name": "disk",
@@ -184,33 +221,41 @@ class Worker(Part, frozen=True):
                             "seccompProfile": {"type": "RuntimeDefault"},
                         },
                     }
-                ]
-            ],
+                ],
+            ),
         ),
     ] = ()
     volumes: Annotated[
         tuple[Mapping[str, Any], ...],
-        Meta(
-            description="Volumes for the mounts of init containers, as in a pod.",
-            examples=[[{"name": "data", "hostPath": {"path": "/var/lib/data"}}]],
+        setting(
+            Items(Entries(ANY_KEY, Raw())),
+            "Volumes for the mounts of init containers, as in a pod.",
+            examples=([{"name": "data", "hostPath": {"path": "/var/lib/data"}}],),
         ),
     ] = ()
-    pod_annotations: Annotated[Mapping[QualifiedName, Word], about("Annotations to add to worker pods.")] = {}
+    pod_annotations: Annotated[Mapping[str, str], setting(ANNOTATIONS, "Annotations to add to worker pods.")] = {}
     pod_labels: Annotated[
-        Mapping[QualifiedName, LabelValue], about("Labels to add to worker pods; the operator's own win.")
+        Mapping[str, str], setting(LABELS, "Labels to add to worker pods; the operator's own win.")
     ] = {}
-    checks: Annotated[Mapping[str, Any], DERIVED] = {}
+    checks: Mapping[str, Any] = {}
     """The worker's own settings, as far as they were given: what the pod is told."""
 
 
-def manifest(part: Part) -> dict[str, Any]:
-    """The part as Kubernetes writes it in a pod, without what was not given."""
-    pruned: dict[str, Any] = _pruned(msgspec.to_builtins(part))
-    return pruned
+_ELSEWHERE = frozenset({"timeoutSeconds", "logging", "dryRun"})
+CHECKS = {
+    key: Field(key, Plain(field.reader), field.description, default=field.default)
+    for key, field in worker.TABLE.fields.items()
+    if field.name and key not in _ELSEWHERE
+}
+"""The worker's own settings that the section has, too. The others are set elsewhere in the configuration."""
 
 
-def _pruned(value: Any) -> Any:  # noqa: ANN401  JSON
-    if isinstance(value, dict):
-        inner = {key: _pruned(item) for key, item in value.items()}
-        return {key: item for key, item in inner.items() if item is not None and item not in ("", {}, [])}
-    return [_pruned(item) for item in value] if isinstance(value, list | tuple) else value
+def _build(base: Worker | None, values: Mapping[str, Any]) -> Worker:
+    assert base is not None, "the section has defaults"
+    names = {field.name: key for key, field in CHECKS.items()}
+    checks = {names[name]: value for name, value in sorted(values.items()) if name in names}
+    others = {name: value for name, value in values.items() if name not in names}
+    return replace(base, checks=checks, **others)
+
+
+WORKER = Table(*table(Worker).fields.values(), *CHECKS.values(), build=_build)

@@ -1,14 +1,14 @@
-"""One attempt: its worker, and what can be said of it by now."""
+"""The worker of an attempt, its verdict, and which workers to delete."""
 
 from datetime import timedelta
 
 from msgspec import Struct
 
-from kube_node_ready.verify.model import (
-    Cause,
+from kube_node_ready.api.record import Cause
+from kube_node_ready.verification.model import (
     ConfirmWorker,
     Decision,
-    DropWorker,
+    DeleteWorker,
     Effect,
     Phase,
     Policy,
@@ -18,8 +18,8 @@ from kube_node_ready.verify.model import (
     Worker,
 )
 
-NONE = timedelta()
-_AGES = timedelta(days=36500)
+ZERO = timedelta()
+_FOREVER = timedelta(days=36500)
 
 
 class Verdict(Struct, frozen=True):
@@ -28,34 +28,37 @@ class Verdict(Struct, frozen=True):
     reason: str = ""
 
 
-def undecided(seen: Snapshot) -> Worker | None:
-    """The worker of the current attempt: the one after the last on record. One on another node is none.
+def current(snapshot: Snapshot) -> Worker | None:
+    """Return the worker of the current attempt, which is the one after the last on record.
 
-    Nor is one whose verdict was on record before someone deleted the record.
+    A worker on another node does not count. Neither does one whose verdict was on record before another client deleted
+    the record.
     """
-    current = seen.node.record.attempt + 1
-    candidates = (worker for worker in seen.workers if worker.attempt == current and worker.is_of(seen.node))
+    current = snapshot.node.record.attempt + 1
+    candidates = (
+        worker for worker in snapshot.workers if worker.attempt == current and worker.belongs_to(snapshot.node)
+    )
     return next((worker for worker in candidates if not worker.settled), None)
 
 
-def begin(seen: Snapshot, number: int, *news: Effect) -> tuple[Effect, ...]:
-    """Start an attempt. Earlier workers are dropped after that, for their logs, unless one of them has the name."""
-    earlier = drop_all(seen)
-    in_the_way = {worker.uid for worker in seen.workers if worker.attempt == number}
+def start(snapshot: Snapshot, number: int, *events: Effect) -> tuple[Effect, ...]:
+    """Start an attempt. Earlier workers are deleted afterwards, to keep their logs, unless one has the same name."""
+    earlier = delete_all(snapshot)
+    in_the_way = {worker.uid for worker in snapshot.workers if worker.attempt == number}
     first = tuple(drop for drop in earlier if drop.uid in in_the_way)
     last = tuple(drop for drop in earlier if drop.uid not in in_the_way)
-    return (*first, StartWorker(seen.node, number), *news, *last)
+    return (*first, StartWorker(snapshot.node, number), *events, *last)
 
 
-def verdict(seen: Snapshot, worker: Worker, policy: Policy) -> Verdict | None:
-    """None while it can still end well."""
+def verdict(snapshot: Snapshot, worker: Worker, policy: Policy) -> Verdict | None:
+    """Return the verdict, or None while the worker can still pass."""
     if worker.state is State.PASSED and worker.node_name:
         return Verdict(passed=True)
     if worker.state is State.PASSED:
         return Verdict(passed=False, cause=Cause.STOPPED, reason="the worker ran on no node")
     if worker.state is State.FAILED:
         return Verdict(passed=False, cause=worker.cause, reason=worker.reason)
-    if time_left(seen, worker, policy) > NONE:
+    if time_left(snapshot, worker, policy) > ZERO:
         return None
     waiting = f": {worker.reason}" if worker.reason else ""
     late = f"no verdict within {policy.deadline.total_seconds():g} s{waiting}"
@@ -64,14 +67,22 @@ def verdict(seen: Snapshot, worker: Worker, policy: Policy) -> Verdict | None:
     return Verdict(passed=False, cause=Cause.LATE if was_running else Cause.NOT_STARTED, reason=late)
 
 
-def to_confirm(seen: Snapshot, worker: Worker, phase: Phase) -> Decision:
-    """A verdict of a pod that this controller process did not create: a previous one did, or another client."""
+def awaiting_confirmation(snapshot: Snapshot, worker: Worker, phase: Phase) -> Decision:
+    """The pod has a result, but this process did not create it: a previous one did, or another client."""
     reason = f"attempt {worker.attempt} has a result; its worker pod is not confirmed yet"
-    return Decision(phase, reason, (ConfirmWorker(seen.node, worker),))
+    return Decision(phase, reason, (ConfirmWorker(snapshot.node, worker),))
 
 
-def time_left(seen: Snapshot, worker: Worker, policy: Policy) -> timedelta:
-    return policy.deadline - (seen.now - worker.created) if worker.created else policy.deadline
+def in_progress(
+    snapshot: Snapshot, worker: Worker, phase: Phase, deleted: tuple[DeleteWorker, ...], left: timedelta
+) -> Decision:
+    """Wait for the verdict. A pod of another client is not waited for: it could stay pending until the deadline."""
+    early = () if worker.genuine else (ConfirmWorker(snapshot.node, worker, early=True),)
+    return Decision(phase, progress(worker), (*deleted, *early), left)
+
+
+def time_left(snapshot: Snapshot, worker: Worker, policy: Policy) -> timedelta:
+    return policy.deadline - (snapshot.now - worker.created) if worker.created else policy.deadline
 
 
 def progress(worker: Worker) -> str:
@@ -79,28 +90,28 @@ def progress(worker: Worker) -> str:
     return f"the worker of attempt {worker.attempt} {doing}"
 
 
-def seconds(seen: Snapshot, worker: Worker) -> float:
-    """Since the worker was made; none, if the clock was set back since."""
-    return max(0.0, round((seen.now - worker.created).total_seconds(), 3)) if worker.created else 0
+def seconds(snapshot: Snapshot, worker: Worker) -> float:
+    """Return how long the worker has existed; 0 if the clock was set back since."""
+    return max(0.0, round((snapshot.now - worker.created).total_seconds(), 3)) if worker.created else 0
 
 
-def since_verdict(seen: Snapshot) -> timedelta:
-    """For ever ago, if the record does not say, or says nonsense: waiting for a date in the future could take years."""
-    at = seen.node.record.at
-    return seen.now - at if at and at <= seen.now else _AGES
+def since_last_verdict(snapshot: Snapshot) -> timedelta:
+    """Return the time since the last verdict. If the record has no time, or one in the future, that is forever."""
+    at = snapshot.node.record.at
+    return snapshot.now - at if at and at <= snapshot.now else _FOREVER
 
 
-def superfluous(seen: Snapshot, *, logs_of_last: bool) -> tuple[DropWorker, ...]:
-    """Workers that are not of the current attempt; but the last one's logs may be of use."""
-    last = seen.node.record.attempt
+def stale_workers(snapshot: Snapshot, *, logs_of_last: bool) -> tuple[DeleteWorker, ...]:
+    """Return deletions of all workers but the current one and, with `logs_of_last`, the last one."""
+    last = snapshot.node.record.attempt
 
     def is_needed(worker: Worker) -> bool:
         if worker.attempt == last + 1:
             return not worker.settled
         return logs_of_last and worker.attempt == last and worker.finished
 
-    return tuple(DropWorker(worker.name, worker.uid) for worker in seen.workers if not is_needed(worker))
+    return tuple(DeleteWorker(worker.name, worker.uid) for worker in snapshot.workers if not is_needed(worker))
 
 
-def drop_all(seen: Snapshot) -> tuple[DropWorker, ...]:
-    return tuple(DropWorker(worker.name, worker.uid) for worker in seen.workers)
+def delete_all(snapshot: Snapshot) -> tuple[DeleteWorker, ...]:
+    return tuple(DeleteWorker(worker.name, worker.uid) for worker in snapshot.workers)

@@ -1,28 +1,30 @@
-"""News as Kubernetes Events. Their names are fixed by what they tell, so that telling twice is telling once."""
+"""Build Kubernetes Events. The name depends on the content, so that writing an Event twice creates one."""
 
 from datetime import datetime
 from typing import Any
 
-from kube_node_ready.api_paths import collection_path
-from kube_node_ready.verify.model import Announce
+from kube_node_ready.api.contract import EventReason
+from kube_node_ready.api.paths import collection_path
+from kube_node_ready.verification.model import EmitEvent
 
 PATH = collection_path("v1", "events", namespace="default")
-_LONGEST = 1024
+_MAX_MESSAGE_LENGTH = 1024
+_HOURLY = (EventReason.REMOVAL_BLOCKED, EventReason.RECORD_CHANGED)
 
 
-def event(news: Announce, now: datetime, component: str, instance: str) -> dict[str, Any]:
+def event_object(effect: EmitEvent, now: datetime, component: str, instance: str) -> dict[str, Any]:
     time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"node-ready.{news.node.uid}.{news.attempt}.{news.reason.lower()}{_edition(news, now)}",
+            "name": f"node-ready.{effect.node.uid}.{effect.attempt}.{effect.reason.lower()}{_edition(effect, now)}",
             "namespace": "default",
         },
-        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": news.node.name, "uid": news.node.uid},
-        "reason": news.reason,
-        "message": news.message[:_LONGEST],
-        "type": "Warning" if news.warning else "Normal",
+        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": effect.node.name, "uid": effect.node.uid},
+        "reason": effect.reason,
+        "message": effect.message[:_MAX_MESSAGE_LENGTH],
+        "type": "Warning" if effect.warning else "Normal",
         "firstTimestamp": time,
         "lastTimestamp": time,
         "count": 1,
@@ -32,6 +34,6 @@ def event(news: Announce, now: datetime, component: str, instance: str) -> dict[
     }
 
 
-def _edition(news: Announce, now: datetime) -> str:
-    """What is held up for long is said again every hour, when its last Event may have expired."""
-    return f".{now:%Y%m%d%H}" if news.reason in ("RemovalBlocked", "RecordChanged") else ""
+def _edition(effect: EmitEvent, now: datetime) -> str:
+    """Return a suffix that changes every hour, for Events that are repeated because the last might have expired."""
+    return f".{now:%Y%m%d%H}" if effect.reason in _HOURLY else ""

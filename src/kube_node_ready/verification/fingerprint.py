@@ -1,4 +1,4 @@
-"""What a worker pod would run, as one short text: pods with equal fingerprints produce equally good verdicts.
+"""Fingerprint of what a worker pod runs: pods with equal fingerprints produce equally good verdicts.
 
 A verdict counts only if the pod is what the controller asks for. Admission changes pods (defaults, token volumes,
 registry mirrors, sidecars), so the spec is not compared with our template but with what the API server makes of it: the
@@ -49,7 +49,7 @@ def _container(container: Spec) -> dict[str, Any]:
 
 
 def _renamed(volume: Spec) -> Spec:
-    """The volume of the ServiceAccount's token, or a mount of it, under one name for all pods."""
+    """Give the volume of the ServiceAccount's token, or a mount of it, the same name in all pods."""
     name = str(volume.get("name", ""))
     is_token = name.startswith(_TOKEN_VOLUME) and len(name) == len(_TOKEN_VOLUME) + _RANDOM_LETTERS
     return {**volume, "name": f"{_TOKEN_VOLUME}*"} if is_token else volume

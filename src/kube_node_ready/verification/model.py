@@ -1,12 +1,14 @@
-"""The words in which decisions are made: what is seen, what may be done, and what was decided."""
+"""Data types of decisions: snapshots, effects and decisions."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum, auto
 
 from msgspec import Struct
 
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify.report import CheckResult, Report
+from kube_node_ready.api.contract import VERIFIED_LABEL, VERIFIED_VALUE, EventReason
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.api.record import Cause, VerificationRecord
+from kube_node_ready.api.report import Report
 
 
 class Phase(StrEnum):
@@ -22,90 +24,37 @@ class Phase(StrEnum):
     REMOVING = auto()
 
 
-class Outcome(StrEnum):
-    PENDING = auto()
-    PASSED = auto()
-    FAILED = auto()
-
-
-class Cause(StrEnum):
-    """Why an attempt failed. Only some of these say something about the node."""
-
-    NONE = ""
-    CHECKS = auto()
-    LATE = auto()
-    NOT_STARTED = "not-started"
-    STOPPED = auto()
-    REFUSED = auto()
-    MISCONFIGURED = auto()
-    NOT_RELEASED = "not-released"
-    NOT_RECORDED = "not-recorded"
-
-    @property
-    def blames_node(self) -> bool:
-        """An image that cannot be pulled, a refused pod or a bad setting would follow the node's replacement."""
-        return self in (Cause.CHECKS, Cause.LATE)
-
-
-class Record(Struct, frozen=True, omit_defaults=True):
-    """What is known of a node's attempts, kept on the Node itself: this is the memory that survives us."""
-
-    attempt: int = 0
-    """The number of the last attempt whose verdict is known. It only grows."""
-    failures: int = 0
-    """In a row, up to and with the last attempt. A node that passed has some if it failed since, and is open still."""
-    outcome: Outcome = Outcome.PENDING
-    at: datetime | None = None
-    since: datetime | None = None
-    """When the outcome became what it is, which the condition shows as its last transition."""
-    boot: str = ""
-    """The boot in which the node passed: a proof does not outlive a reboot."""
-    cause: Cause = Cause.NONE
-    blamed: int = 0
-    """Failures in a row that speak against the node itself."""
-    in_crowd: bool = False
-    """Whether so many nodes failed by then that it may have been the cluster's fault."""
-    reason: str = ""
-    seconds: float = 0
-    checks: tuple[CheckResult, ...] = ()
-    contested: int = 0
-    """How often in a row another client undid a release soon after it."""
-
-    @property
-    def is_proof(self) -> bool:
-        """Whether the last attempt passed, and not only one before it."""
-        return self.outcome is Outcome.PASSED and not self.reason
-
-
 class Pool(Struct, frozen=True):
     name: str
     claimed: bool
-    """Whether a NodeClaim names it. Otherwise only the Node's labels do, and a kubelet chooses these."""
+    """Whether a NodeClaim names the pool. If not, only the Node's labels do, which its kubelet chooses."""
 
 
 class Node(Struct, frozen=True):
-    """One node, as far as verification is concerned."""
+    """A Node, reduced to what verification needs."""
 
     name: str
     uid: str
     labelled: bool = False
     taints: tuple[Taint, ...] = ()
-    record: Record = Record()
+    record: VerificationRecord = VerificationRecord()
     deleting: bool = False
     registered: bool = True
-    """False while Karpenter has yet to finish with it; what is changed before that, Karpenter changes back."""
+    """False until Karpenter has registered the node: it reverts changes that are made earlier."""
     pool: str = ""
     claim: str = ""
-    """The uid of the NodeClaim that owns it, and below its name."""
+    """The UID of the NodeClaim that owns the Node."""
     claim_name: str = ""
     claimed: bool = False
-    """Whether it has a NodeClaim, according to the Node. Pools of NodeClaims have budgets of their own."""
+    """Whether the Node names a NodeClaim as its owner. Pools of NodeClaims have separate budgets."""
     provider_id: str = ""
     boot: str = ""
     cordoned: bool = False
     removal_paused: bool = False
     has_labels: bool = True
     has_annotations: bool = True
+    record_text: str | None = None
+    """The annotation with the record, for the patch that opens the gate. None if there is none, empty if it is long."""
 
 
 class State(StrEnum):
@@ -116,7 +65,7 @@ class State(StrEnum):
 
 
 class Worker(Struct, frozen=True):
-    """One worker pod, read."""
+    """A worker pod, reduced to what decisions need."""
 
     name: str
     uid: str
@@ -128,62 +77,64 @@ class Worker(Struct, frozen=True):
     state: State = State.PENDING
     cause: Cause = Cause.NONE
     reason: str = ""
-    """Why it failed, or what it is waiting for."""
+    """Why the worker failed, or what it is waiting for."""
     report: Report | None = None
     finished: bool = False
-    """No container of it runs, or will."""
+    """Whether no container of the pod runs or will run."""
     fingerprint: str = ""
-    """What it runs."""
+    """The fingerprint of the pod's spec."""
+    generation: int = 0
+    """Grows with each change of the spec, on Kubernetes 1.33 and later. A deletion counts as one."""
     genuine: bool = False
-    """Whether it is known to run what the controller asks for. If not, its verdict does not count."""
+    """Whether the pod is known to run what the controller requested. If not, its verdict does not count."""
     edited: bool = False
-    """Whether what it runs was seen to change, even if it was changed back since."""
+    """Whether the spec changed while it was watched, even if it was changed back."""
     settled: bool = False
-    """Whether its verdict has been on record: it counts once, even if the record is deleted later."""
+    """Whether the verdict has been on record. It counts once, even if the record is deleted later."""
 
     @property
     def ended(self) -> bool:
         return self.state in (State.PASSED, State.FAILED)
 
-    def is_of(self, node: Node) -> bool:
-        """Whether this is about that node: its kubelet alone writes the status of pods that are bound to it."""
+    def belongs_to(self, node: Node) -> bool:
+        """Whether the pod runs on that node. Only the node's kubelet writes the status of pods that are bound to it."""
         return self.node_uid == node.uid and self.node_name in ("", node.name)
 
 
 class Removal(Struct, frozen=True):
-    """A node that was removed, or is about to be: written down before the deed."""
+    """A node that was removed or is about to be. It is recorded before the removal."""
 
     uid: str
     node: str
     pool: str
     at: datetime
     claimed: bool | None = None
-    """Whether the pool is the NodeClaim's, or only what the Node's labels say. Unknown in older entries."""
+    """Whether the pool comes from a NodeClaim and not from the Node's labels. Unknown in older entries."""
 
 
 class Ledger(Struct, frozen=True):
-    """The removals of the recent past, and whether someone called a halt."""
+    """Recent removals, and whether removal is paused."""
 
     removals: tuple[Removal, ...] = ()
     paused: bool = False
-    trouble: str = ""
-    """Why it cannot be relied on."""
+    error: str = ""
+    """Why the ledger cannot be used; empty if it can."""
     version: str = ""
 
 
 class Fleet(Struct, frozen=True):
-    """The other nodes, counted. Only nodes we could act on count."""
+    """Counts of managed nodes."""
 
     managed: int = 1
     failing: int = 0
-    doubtful: int = 0
-    """Verified ones that have failed since, and are open still."""
+    degraded: int = 0
+    """Verified nodes with an open gate that have failed since."""
     in_pool: int = 1
     ledger: Ledger = Ledger()
 
 
 class Snapshot(Struct, frozen=True):
-    """Everything `decide` may know about one node, read at one moment."""
+    """Everything that `decide` knows about one node, at one point in time."""
 
     now: datetime
     node: Node
@@ -191,62 +142,62 @@ class Snapshot(Struct, frozen=True):
     slot_free: bool = True
     fleet: Fleet = Fleet()
     version: str = ""
-    """The node's resourceVersion: a record is written only over what was seen."""
-    rush: bool = False
-    """Whether so many new nodes are being verified that whatever can wait should not be in their way."""
-    many_rechecks: bool = False
-    """Whether as many verified nodes are being checked again as may be at a time."""
+    """The Node's resourceVersion. A record is written only if the Node has not changed since."""
+    burst: bool = False
+    """Whether so many nodes are being verified that everything else is delayed."""
+    recheck_limit_reached: bool = False
+    """Whether the limit of simultaneous re-verifications is reached."""
     witnessed: int = 0
-    """The last attempt whose worker this process saw fail by the node's own fault. A record can be forged."""
+    """The last attempt whose worker failed because of the node while this process watched. A record can be forged."""
 
 
 class Gate(Struct, frozen=True):
-    """A taint that holds workloads back until the node is verified, whatever its value."""
+    """The key and effect of a taint that keeps workloads off a node until it is verified."""
 
     key: str
     effect: str
 
-    def closes(self, taint: Taint) -> bool:
+    def matches(self, taint: Taint) -> bool:
         return (taint.key, taint.effect) == (self.key, self.effect)
 
 
-class Crowd(Struct, frozen=True, kw_only=True):
-    """When more nodes than this fail at once, it is the cluster that is broken, and not they."""
+class FailureLimits(Struct, frozen=True, kw_only=True):
+    """If more nodes than this are failing, the problem is considered cluster-wide."""
 
     max_failing_count: int = 2
     max_failing_percent: float = 20
 
 
 class WithoutClaim(StrEnum):
-    """What to do with a failed node that has no NodeClaim. Its machine keeps running either way."""
+    """What to do with a failed node that has no NodeClaim. The machine keeps running in both cases."""
 
     DELETE = auto()
     CORDON = auto()
 
 
-class RemovalPolicy(Crowd, frozen=True, kw_only=True):
+class RemovalPolicy(FailureLimits, frozen=True, kw_only=True):
     max_count: int = 1
     max_percent: float = 10
     window: timedelta = timedelta(hours=1)
     without_claim: WithoutClaim = WithoutClaim.DELETE
 
 
-class Reverification(Crowd, frozen=True, kw_only=True):
-    """How verified nodes are watched over."""
+class Reverification(FailureLimits, frozen=True, kw_only=True):
+    """How verified nodes are checked again."""
 
     interval: timedelta
     threshold: int = 3
-    """So many failures in a row close the gate."""
+    """The number of failures in a row that closes the gate."""
     gate: Taint | None = None
-    """With None, the gate is the missing label alone."""
+    """The taint to add. With None, only the label is removed."""
 
 
 class Policy(Struct, frozen=True):
-    """What the configuration says, as far as decisions go."""
+    """The part of the configuration that decisions depend on."""
 
     gates: tuple[Gate, ...]
-    label: str = "node-ready/verified"
-    label_value: str = "true"
+    label: str = VERIFIED_LABEL
+    label_value: str = VERIFIED_VALUE
     max_failures: int = 5
     exponential: bool = True
     first_backoff: timedelta = timedelta(seconds=1)
@@ -257,19 +208,19 @@ class Policy(Struct, frozen=True):
     removal: RemovalPolicy | None = None
     """None: failed nodes are never removed."""
     reverification: Reverification | None = None
-    """None: once verified is verified."""
+    """None: verified nodes are not checked again."""
 
     def is_gate(self, taint: Taint) -> bool:
-        return any(gate.closes(taint) for gate in self.gates)
+        return any(gate.matches(taint) for gate in self.gates)
 
-    def gated(self, node: Node) -> bool:
+    def is_gated(self, node: Node) -> bool:
         return any(self.is_gate(taint) for taint in node.taints)
 
     def guards(self, node: Node) -> bool:
-        """Whether this node has something to prove to us."""
-        if self.gated(node):
+        """Whether this node has to be verified."""
+        if self.is_gated(node):
             return True
-        # Who takes the label off a node that was verified once asks for a new proof, taint or no taint.
+        # Removing the label from a node that was verified before requests a new proof, with or without a taint.
         return not node.labelled and (not self.gates or node.record.attempt > 0)
 
 
@@ -279,65 +230,68 @@ class StartWorker(Struct, frozen=True):
 
 
 class ConfirmWorker(Struct, frozen=True):
-    """Find out whether a worker that is not known to be genuine runs what the controller would ask for now."""
+    """Compare a worker that is not known to be genuine with what the controller would create now."""
 
     node: Node
     worker: Worker
+    early: bool = False
+    """Whether the worker is still running. Then a comparison that fails has no consequence."""
 
 
-class Release(Struct, frozen=True):
-    """Open the gate: taints off, label and proof on, in one guarded patch."""
-
-    node: Node
-    record: Record
-
-
-class CloseGate(Struct, frozen=True):
-    """Taint on, label off, record on, in one guarded patch."""
+class OpenGate(Struct, frozen=True):
+    """Remove the gate taints and set the label and the record, in one patch with preconditions."""
 
     node: Node
-    record: Record
-    version: str
-
-
-class WriteRecord(Struct, frozen=True):
-    """With a version, the record and the condition that shows it to others, if the node is still at that version.
-
-    Without, the condition alone: the record is there already.
-    """
-
-    node: Node
-    record: Record
+    record: VerificationRecord
     version: str = ""
 
 
-class Adopt(Struct, frozen=True):
-    """Note on a node that bears our label, and none of our records, that it does: if the label goes, that is a wish."""
+class CloseGate(Struct, frozen=True):
+    """Add the gate taint, remove the label and set the record, in one patch with preconditions."""
 
     node: Node
-    record: Record
+    record: VerificationRecord
     version: str
 
 
-class Announce(Struct, frozen=True):
-    """An Event on the Node. The same node, reason and attempt make the same Event, however often it is written."""
+class WriteStatus(Struct, frozen=True):
+    """Write the record and the condition, if the Node still has that version.
+
+    Without a version, write only the condition, because the record is written already.
+    """
 
     node: Node
-    reason: str
+    record: VerificationRecord
+    version: str = ""
+
+
+class AdoptNode(Struct, frozen=True):
+    """Write a first record on a node that has the label. If the label is removed later, that requests a proof."""
+
+    node: Node
+    record: VerificationRecord
+    version: str
+
+
+class EmitEvent(Struct, frozen=True):
+    """Emit an Event about the Node. The same node, reason and attempt result in the same Event."""
+
+    node: Node
+    reason: EventReason
     message: str
     attempt: int
     warning: bool = False
 
 
-class DropWorker(Struct, frozen=True):
+class DeleteWorker(Struct, frozen=True):
     name: str
     uid: str
 
 
 class RemoveNode(Struct, frozen=True):
-    """Through its NodeClaim where there is one. Allowed by a ledger, and only while that ledger is the latest.
+    """Delete the node's NodeClaim, if the ledger has not changed since the decision.
 
-    A Node without NodeClaim is deleted or cordoned.
+    A Node without a NodeClaim is deleted or cordoned.
     """
 
     node: Node
@@ -345,7 +299,9 @@ class RemoveNode(Struct, frozen=True):
     ledger: Ledger
 
 
-Effect = StartWorker | ConfirmWorker | Release | CloseGate | WriteRecord | Adopt | Announce | DropWorker | RemoveNode
+Effect = (
+    StartWorker | ConfirmWorker | OpenGate | CloseGate | WriteStatus | AdoptNode | EmitEvent | DeleteWorker | RemoveNode
+)
 
 
 class Decision(Struct, frozen=True):
@@ -354,4 +310,4 @@ class Decision(Struct, frozen=True):
     effects: tuple[Effect, ...] = ()
     recheck: timedelta | None = None
     verdict: Worker | None = None
-    """The worker whose verdict this decision is about, for those who count."""
+    """The worker whose verdict led to this decision, for metrics."""

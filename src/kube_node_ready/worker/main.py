@@ -1,6 +1,6 @@
-"""The worker: run every check once, leave a report in the termination message, and say the verdict by the exit code.
+"""Run every check once, write a report to the termination message, and exit with the verdict.
 
-Standard library only, and what a passing run does not need is imported where it is needed: this process starts on
+Standard library only. Modules that a passing run does not need are imported on demand, because this process starts on
 every new node.
 """
 
@@ -12,18 +12,22 @@ import sys
 import time
 
 from kube_node_ready import __version__, log
-from kube_node_ready.checks import access, files, plan, report, sources
+from kube_node_ready.api.contract import SERVICE_ACCOUNT
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.checks import access, files, plan, report
 from kube_node_ready.checks.access import NoAccessError
-from kube_node_ready.checks.model import SKIPPED, Here, Job, Result
-from kube_node_ready.checks.run import Limits, Runner
-from kube_node_ready.checks.settings import Settings, SettingsError
-from kube_node_ready.checks.telling import Teller
-from kube_node_ready.leave import leave
+from kube_node_ready.checks.check import Check, PodIdentity, Result
+from kube_node_ready.checks.log_observer import LoggingObserver
+from kube_node_ready.checks.runner import Limits, Runner
+from kube_node_ready.process import exit_now
+from kube_node_ready.settings import worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
+
+    from kube_node_ready.checks.settings import Settings
 
 TERMINATION_LOG = "/dev/termination-log"
 EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_NOT_PROVED = 0, 1, 2, 3, 4
@@ -37,14 +41,14 @@ what it checks, all at the same time:
   api       the API server's certificate is the cluster's, and it accepts our token
   network   TCP to the API Service, to networkTargets, and to every ready endpoint of dnsService
   services  the Services of services exist and have ready endpoints
-  payload   an answer of at least 64 KB arrives whole
+  payload   large requests and responses arrive whole
   clock     this node's clock agrees with the API server's
   matrix    (only with connectivityMatrix) TCP to a sample of pods on other nodes
 
 settings, the strongest last:
-  the file that {sources.FILE_VARIABLE} names ({sources.FILE}), in YAML or JSON
-  {sources.JSON_VARIABLE}, a JSON object
-  {", ".join(sources.VARIABLES)}
+  the file that {worker.FILE_VARIABLE} names ({worker.FILE}), in YAML or JSON
+  {worker.JSON_VARIABLE}, a JSON object
+  {", ".join(field.variable for field, _ in worker.variables())}
 NODE_NAME is required, and POD_NAMESPACE is logged. With a POD_NAME that ends with an attempt number above 1,
 dnsSamplesAfterFailure is used instead of dnsSamples. The API server is found as in every pod, by
 KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and the ServiceAccount's mounted token. Outside a pod KUBECONFIG takes
@@ -65,7 +69,7 @@ exit codes:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     arguments = sys.argv[1:] if argv is None else list(argv)
     dry_run = _wants_dry_run(arguments) if arguments else False
-    leave(work(os.environ, dry_run=dry_run))
+    exit_now(work(os.environ, dry_run=dry_run))
 
 
 def _wants_dry_run(arguments: list[str]) -> bool:
@@ -85,16 +89,14 @@ def _wants_dry_run(arguments: list[str]) -> bool:
     return bool(parser.parse_args(arguments).dry_run)
 
 
-def work(
-    environ: Mapping[str, str], *, folder: str | os.PathLike[str] = access.SERVICE_ACCOUNT, dry_run: bool = False
-) -> int:
-    """All of it but the exit. `folder` is where the ServiceAccount is mounted."""
+def work(environ: Mapping[str, str], *, folder: str | os.PathLike[str] = SERVICE_ACCOUNT, dry_run: bool = False) -> int:
+    """Run the worker, and return its exit code. `folder` is where the ServiceAccount is mounted."""
     asked_for_dry_run = dry_run
     node = environ.get("NODE_NAME", "")
     results: list[Result] = []
-    error = ""
+    failure = ""
     try:
-        settings = sources.read(environ)
+        settings = worker.load(environ)
         if attempt(environ.get("POD_NAME", "")) > 1:
             settings = settings.after_failure()
         log.configure(settings.log_level, settings.log_format)
@@ -103,22 +105,19 @@ def work(
         results, stopped = _check(settings, environ, folder)
         code = _verdict(results, stopped=stopped, may_skip=asked_for_dry_run)
         if code == EXIT_NOT_PROVED:
-            error = "a check could not be tried from here, and a skipped check proves nothing"
-    except SettingsError as why:
-        code, error = EXIT_CONFIGURATION, str(why)
-    except NoAccessError as why:
-        code, error = EXIT_NO_ACCESS, str(why)
-    except Exception as why:  # noqa: BLE001  a bug must leave a report, too
-        code, error = EXIT_UNEXPECTED, f"unexpected {type(why).__name__}: {why}"
-        _log_traceback()
-    if error:
-        log.log("Worker cannot check this node", level="error", node=node, error=error, exit_code=code)
-    _leave(report.encode(node, results, error), environ, dry_run=dry_run)
+            failure = "a check could not be tried from here, and a skipped check proves nothing"
+    except NoAccessError as error:
+        code, failure = EXIT_NO_ACCESS, str(error)
+    except Exception as error:  # noqa: BLE001  a bug must leave a report, too
+        code, failure = _explain(error)
+    if failure:
+        log.log("Failed to run checks", level="error", node=node, error=failure, exit_code=code)
+    _write_report(report.encode(node, results, failure), environ, dry_run=dry_run)
     return code
 
 
 def attempt(pod_name: str) -> int:
-    """Which attempt a worker pod is for: the number at the end of its name. 1 if it has none.
+    """Return the attempt of a worker pod: the number at the end of its name, or 1.
 
     Every attempt but a node's first follows a failed one, or a release that is being confirmed again.
     """
@@ -127,13 +126,13 @@ def attempt(pod_name: str) -> int:
 
 
 def _verdict(results: list[Result], *, stopped: bool, may_skip: bool) -> int:
-    """The exit code, on which the controller opens gates. What was skipped opens none.
+    """Return the exit code, which decides whether the controller opens the gate. A skipped check does not.
 
     Only the flag --dry-run, which the controller never passes, makes an exception: settings come from a ConfigMap.
     """
     if not all(result.ok for result in results):
         return EXIT_STOPPED if stopped else EXIT_FAILED
-    if not may_skip and any(result.verdict == SKIPPED for result in results):
+    if not may_skip and any(result.verdict is Verdict.SKIPPED for result in results):
         return EXIT_NOT_PROVED
     return EXIT_PASSED
 
@@ -141,27 +140,39 @@ def _verdict(results: list[Result], *, stopped: bool, may_skip: bool) -> int:
 def _nodes_name(*, dry_run: bool) -> str:
     if dry_run:
         return "dry-run-node"
-    raise SettingsError(["NODE_NAME is not set; the pod must set it from spec.nodeName"])
+    from kubekit.diagnostics import DiagnosticsError, missing  # noqa: PLC0415  only a failure pays for it
+
+    raise DiagnosticsError([missing("NODE_NAME", "the node's name, which the pod has from spec.nodeName")])
+
+
+def _explain(error: Exception) -> tuple[int, str]:
+    from kubekit.diagnostics import DiagnosticsError  # noqa: PLC0415  only a failure pays for it
+
+    if isinstance(error, DiagnosticsError):
+        return EXIT_CONFIGURATION, str(error)
+    _log_traceback()
+    return EXIT_UNEXPECTED, f"unexpected {type(error).__name__}: {error}"
 
 
 def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.PathLike[str]) -> tuple[list[Result], bool]:
-    """The results, and whether they are incomplete because the pod is being stopped."""
-    begun = time.monotonic()
+    """Run the checks. Return the results, and whether they are incomplete because the pod is being stopped."""
+    started = time.monotonic()
     node, namespace = environ.get("NODE_NAME", ""), environ.get("POD_NAMESPACE", "")
-    if (path := environ.get("KUBECONFIG", "")) and not environ.get("KUBERNETES_SERVICE_HOST", ""):
-        jobs = _outside_jobs(settings, path)
+    paths, in_pod = environ.get("KUBECONFIG", ""), environ.get("KUBERNETES_SERVICE_HOST", "")
+    if paths and (access.has_kubeconfig(paths) or not in_pod):
+        checks = _kubeconfig_jobs(settings, paths, environ, PodIdentity(node, namespace))
     else:
-        jobs = plan.in_pod(settings, access.in_pod(environ, folder), Here(node, namespace))
-    runner = Runner(Limits(settings.check_timeout_seconds, settings.timeout_seconds), Teller())
+        checks = plan.in_pod(settings, access.in_pod(environ, folder), PodIdentity(node, namespace))
+    runner = Runner(Limits(settings.check_timeout_seconds, settings.timeout_seconds), LoggingObserver())
     before = signal.signal(signal.SIGTERM, lambda *_: runner.stop())
     log.log("Verification started", node=node, namespace=namespace, version=__version__)
     try:
-        results = runner.run(jobs)
+        results = runner.run(checks)
     finally:
         signal.signal(signal.SIGTERM, before)
     failed = list(dict.fromkeys(result.name for result in results if not result.ok))
-    duration = f"{time.monotonic() - begun:.3f}s"
-    skipped = sum(result.verdict == SKIPPED for result in results)
+    duration = f"{time.monotonic() - started:.3f}s"
+    skipped = sum(result.verdict is Verdict.SKIPPED for result in results)
     if failed:
         log.log("Checks failed", level="error", node=node, failed=failed, total_duration=duration)
     elif skipped:
@@ -171,22 +182,29 @@ def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.Path
     return results, runner.stopped
 
 
-def _outside_jobs(settings: Settings, paths: str) -> tuple[Job, ...]:
-    from kube_node_ready.checks import kubeconfig  # noqa: PLC0415  no pod needs it, nor YAML
+def _kubeconfig_jobs(
+    settings: Settings, paths: str, environ: Mapping[str, str], here: PodIdentity
+) -> tuple[Check, ...]:
+    """In a pod everything is checked all the same, with the API server that the kubeconfig names."""
+    from kube_node_ready.checks import kubeconfig  # noqa: PLC0415  no ordinary pod needs it, nor YAML
 
-    return plan.on_this_machine(settings, kubeconfig.load(kubeconfig.first_file(paths)), "")
+    found = kubeconfig.load(paths)
+    kubeconfig.warn_if_insecure(found)
+    if environ.get("KUBERNETES_SERVICE_HOST", ""):
+        return plan.in_pod(settings, found, here)
+    return plan.on_this_machine(settings, found, "")
 
 
-def _leave(words: bytes, environ: Mapping[str, str], *, dry_run: bool) -> None:
-    """The verdict is the exit code; without the report only its details are lost."""
+def _write_report(content: bytes, environ: Mapping[str, str], *, dry_run: bool) -> None:
+    """Write the report. The exit code is the verdict, so without the report only details are lost."""
     if dry_run:
-        log.log("Report", report=words.decode())
+        log.log("Report", report=content.decode())
         return
     path = environ.get("TERMINATION_LOG", "") or TERMINATION_LOG
     try:
-        files.write(path, words)
-    except OSError as why:
-        log.log("Report cannot be written", level="warn", path=path, error=why.strerror)
+        files.write(path, content)
+    except OSError as error:
+        log.log("Failed to write report", level="warn", path=path, error=error.strerror)
 
 
 def _log_traceback() -> None:

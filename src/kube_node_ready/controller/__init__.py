@@ -1,0 +1,1 @@
+"""The controller: watch nodes and worker pods, reconcile nodes, write the results."""
