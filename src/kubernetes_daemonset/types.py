@@ -1,4 +1,4 @@
-"""A Kubernetes object, or a part of one, as JSON would have it."""
+"""The type of a Kubernetes object, or a part of one, as JSON."""
 
 from typing import Any
 

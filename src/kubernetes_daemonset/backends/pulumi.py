@@ -1,10 +1,10 @@
-"""The component for Pulumi programs: every object of a manifest as a resource, all under one parent.
+"""The component for Pulumi programs: every object of a manifest as a resource, under one parent.
 
     agent = KubernetesDaemonSetComponent("agent", Path("agent.yaml"))
     pulumi.export("ready", agent.number_ready)
 
-The objects are those of `resources.render`, given to the engine as they are: its Kubernetes provider knows a kind by a
-type token, so that no SDK with a class for each is needed. `pulumi_program` is a whole program made of this.
+The objects of `resources.render` are passed to the engine unmodified: its Kubernetes provider identifies a kind by a
+type token, so no SDK with a class for each kind is needed. `pulumi_program` is a complete program based on this.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,65 +15,66 @@ from typing import Any, Final
 try:
     import pulumi
 
-    from kubernetes_daemonset import names, resources
-    from kubernetes_daemonset.backends import given
-    from kubernetes_daemonset.backends.given import Manifest
-    from kubernetes_daemonset.backends.order import needs
-    from kubernetes_daemonset.manifest import Loaded
+    from kubernetes_daemonset.deploy import loader
+    from kubernetes_daemonset.deploy.dependencies import depends_on
+    from kubernetes_daemonset.deploy.loader import Manifest
+    from kubernetes_daemonset.manifest.reader import Loaded
+    from kubernetes_daemonset.render import naming, resources
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
-        f"the Pulumi backend needs {missing.name}, which is not installed: pip install 'kube-node-ready[pulumi]'",
+        f"the Pulumi backend requires {missing.name}; run pip install '.[pulumi]' in a checkout",
         name=missing.name,
     ) from missing
 
-from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
-from kubernetes_daemonset.objects import Json
+from kubekit.diagnostics import Diagnostic, Location
+from kubernetes_daemonset.errors import ManifestError
+from kubernetes_daemonset.types import Json
 
 TYPE: Final = "kubernetes-daemonset:index:KubernetesDaemonSet"
 
-# Of the engine's Kubernetes plugin, which it fetches by itself once it is told which one. A fixed one, so that a stack
-# that nobody touched is not made by another plugin tomorrow; the newest when this was written.
+# The version of the engine's Kubernetes plugin, which it downloads automatically. Fixed, so that an unchanged stack is
+# always deployed by the same plugin; the latest version when this was written.
 PROVIDER_VERSION: Final = "4.34.2"
 
 _EXACT: Final = 2**53  # Pulumi's numbers are floating-point; whole ones above this are rounded
 
 
 class ManifestRunError(ManifestError, pulumi.RunError):
-    """Every mistake of a manifest. Pulumi shows the text of a RunError alone, without a stack trace."""
+    """All errors of a manifest. Pulumi prints a RunError without a stack trace."""
 
 
 @contextmanager
 def mistakes_end_the_run() -> Iterator[None]:
     try:
         yield
-    except ManifestError as why:
-        raise ManifestRunError(why.mistakes) from None
+    except ManifestError as error:
+        raise ManifestRunError(error.diagnostics) from None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A manifest in which nothing is wrong, and what is to be made of it."""
+    """A valid manifest, its warnings and its objects."""
 
     loaded: Loaded
-    warnings: Sequence[Mistake]
+    warnings: Sequence[Diagnostic]
     objects: Sequence[Json]
 
 
 def planned(manifest: Manifest, source: str) -> Plan:
-    """All that can go wrong with a manifest does so here, before anything is registered."""
-    loaded, warnings = given.checked(manifest, source)
+    """Validate and render a manifest, so that all errors occur before anything is registered."""
+    loaded, warnings = loader.load_valid(manifest, source)
     objects = resources.render(loaded.input)
-    if inexact := [Mistake(path, text, Place(loaded.source)) for path, text in _inexact_numbers(objects)]:
+    if inexact := [Diagnostic(path, text, Location(loaded.source)) for path, text in _inexact_numbers(objects)]:
         raise ManifestError(inexact)
     return Plan(loaded, warnings, objects)
 
 
 class KubernetesDaemonSetComponent(pulumi.ComponentResource):
-    """A node agent and all that it needs.
+    """A node agent and all objects that it needs.
 
-    The manifest is a mapping, YAML, the path of a file, or a message; all of its values have to be known when it is
-    given, so one that comes from another resource needs that resource's `apply`. Nothing is made of a manifest with
-    mistakes. `opts` as always: `providers` or `provider` chooses the cluster, `version` the provider's version.
+    The manifest is a mapping, YAML, the path of a file, or a message. All of its values must be known: one that comes
+    from another resource requires that resource's `apply`. Nothing is deployed if the manifest is invalid. In `opts`,
+    `providers` or `provider` selects the cluster, and `version` the provider's version.
     """
 
     namespace: pulumi.Output[str]
@@ -89,11 +90,11 @@ class KubernetesDaemonSetComponent(pulumi.ComponentResource):
         for warning in plan.warnings:
             pulumi.log.warn(str(warning), self)
         daemon_set = self._register(plan.objects, (opts and opts.version) or PROVIDER_VERSION)
-        self._say(daemon_set, names.namespace(plan.loaded.manifest), plan.loaded.manifest.metadata.name)
+        self._set_outputs(daemon_set, naming.namespace(plan.loaded.manifest), plan.loaded.manifest.metadata.name)
 
     @property
     def stack_outputs(self) -> dict[str, pulumi.Output[str]]:
-        """As stack_outputs.proto names them."""
+        """The outputs, by their names in stack_outputs.proto."""
         return {
             "namespace": self.namespace,
             "daemonset_name": self.daemonset_name,
@@ -103,25 +104,25 @@ class KubernetesDaemonSetComponent(pulumi.ComponentResource):
         }
 
     def _register(self, objects: Sequence[Json], version: str) -> pulumi.CustomResource:
-        """The last resource, which is the DaemonSet: it needs all others."""
-        made: list[pulumi.CustomResource] = []
-        for one in objects:
-            needed = [resource for other, resource in zip(objects, made, strict=False) if needs(one, other)]
-            # Types are part of a resource's identity and parents' names are not, so ours has to be in its name.
-            name = f"{self.pulumi_resource_name}/{one['kind']}/{one['metadata']['name']}"
+        """Register all objects and return the last one, the DaemonSet, which depends on all others."""
+        registered: list[pulumi.CustomResource] = []
+        for body in objects:
+            needed = [resource for other, resource in zip(objects, registered, strict=False) if depends_on(body, other)]
+            # Types are part of a resource's identity, but parents' names are not, so the parent's name is included.
+            name = f"{self.pulumi_resource_name}/{body['kind']}/{body['metadata']['name']}"
             options = pulumi.ResourceOptions(
                 parent=self,
                 depends_on=needed,
                 version=version,
-                additional_secret_outputs=["data"] if one["kind"] == "Secret" else None,
-                # Others may live there by the time this component goes.
-                retain_on_delete=one["kind"] == "Namespace" or None,
+                additional_secret_outputs=["data"] if body["kind"] == "Secret" else None,
+                # It can contain other objects when this component is deleted.
+                retain_on_delete=body["kind"] == "Namespace" or None,
             )
-            made.append(pulumi.CustomResource(type_token(one), name, _properties(one), options))
-        return made[-1]
+            registered.append(pulumi.CustomResource(type_token(body), name, _properties(body), options))
+        return registered[-1]
 
-    def _say(self, daemon_set: pulumi.CustomResource, namespace: str, name: str) -> None:
-        # Whoever uses a name must wait for what it names, so the names come from the resource as the numbers do.
+    def _set_outputs(self, daemon_set: pulumi.CustomResource, namespace: str, name: str) -> None:
+        # A consumer of a name must wait for the object, so the names depend on the resource, like the numbers.
         self.namespace = daemon_set.urn.apply(lambda _: namespace)
         self.daemonset_name = daemon_set.urn.apply(lambda _: name)
         status: pulumi.Output[Any] = daemon_set.__dict__["status"]
@@ -131,21 +132,21 @@ class KubernetesDaemonSetComponent(pulumi.ComponentResource):
         self.register_outputs(self.stack_outputs)
 
 
-def type_token(one: Json) -> str:
-    """What the Kubernetes provider calls this kind of object."""
-    version = one["apiVersion"]
-    return f"kubernetes:{version if '/' in version else f'core/{version}'}:{one['kind']}"
+def type_token(body: Json) -> str:
+    """Return the Kubernetes provider's type token for this kind of object."""
+    version = body["apiVersion"]
+    return f"kubernetes:{version if '/' in version else f'core/{version}'}:{body['kind']}"
 
 
-def _properties(one: Json) -> dict[str, Any]:
-    """The object itself; a property without a value is one that the provider will fill in."""
-    match one["kind"]:
+def _properties(body: Json) -> dict[str, Any]:
+    """Return the object as properties; the provider sets those without a value."""
+    match body["kind"]:
         case "Secret":
-            return one | {"data": pulumi.Output.secret(one["data"])}
+            return body | {"data": pulumi.Output.secret(body["data"])}
         case "DaemonSet":
-            return one | {"status": None}
+            return body | {"status": None}
         case _:
-            return one
+            return body
 
 
 def _count(status: Mapping[str, Any] | None, key: str) -> str:
@@ -162,4 +163,4 @@ def _inexact_numbers(value: object, path: str = "") -> Iterator[tuple[str, str]]
             for at, item in enumerate(value):
                 yield from _inexact_numbers(item, f"{path}[{at}]" if path else "")
         case int() if abs(value) > _EXACT:
-            yield path, f"{value} is more than Pulumi can carry exactly; write at most {_EXACT}"
+            yield path, f"{value} is too large for Pulumi to represent exactly; expected at most {_EXACT}"

@@ -1,6 +1,6 @@
-"""A whole Pulumi program: the stack input in, the agent deployed, the stack outputs out.
+"""A complete Pulumi program: reads the stack input, deploys the agent and exports the stack outputs.
 
-A Pulumi project's __main__.py calls `program`; `pulumi_project` has the files of such a project.
+The __main__.py of a Pulumi project calls `program`; `pulumi_project` has the files of such a project.
 """
 
 import os
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-# First: it says what to install where Pulumi is missing.
+# First: it reports what to install if Pulumi is missing.
 from kubernetes_daemonset.backends.pulumi import (
     PROVIDER_VERSION,
     KubernetesDaemonSetComponent,
@@ -19,11 +19,12 @@ from kubernetes_daemonset.backends.pulumi import (
 # isort: split
 import pulumi
 
-from kubernetes_daemonset import stack_kubeconfig
+from kubekit.diagnostics import Diagnostic
 from kubernetes_daemonset.api.shared.provider_pb2 import gcp_gke
-from kubernetes_daemonset.backends import given
-from kubernetes_daemonset.manifest import Loaded
-from kubernetes_daemonset.mistakes import ManifestError, Mistake
+from kubernetes_daemonset.deploy import loader
+from kubernetes_daemonset.errors import ManifestError
+from kubernetes_daemonset.manifest import stack_kubeconfig
+from kubernetes_daemonset.manifest.reader import Loaded
 
 _CONFIG: Final = ("planton-cloud", "stack-input")
 _CONTENT: Final = "STACK_INPUT_YAML"
@@ -31,18 +32,18 @@ _FILE: Final = "STACK_INPUT_YAML_FILE"
 _CONTEXT: Final = "KUBE_CTX"
 
 _NO_GKE: Final = (
-    "a service account's key does not open a GKE cluster by itself: another program has to make tokens of it, and none "
-    "can be counted on where Pulumi runs; leave provider_config out, have gke-gcloud-auth-plugin in the kubeconfig, "
-    f"and name its context in {_CONTEXT}"
+    "a service account key is not sufficient to log in to GKE: a program must exchange it for a token, and "
+    "none is guaranteed to be installed; remove provider_config, use gke-gcloud-auth-plugin in the kubeconfig, "
+    f"and set {_CONTEXT} to its context"
 )
 
 
 def program() -> None:
     with mistakes_end_the_run():
         loaded = planned(stack_input(os.environ), "stack input").loaded
-        told = connection(loaded, os.environ)
+        settings = connection(loaded, os.environ)
     provider = pulumi.ProviderResource(
-        "kubernetes", "kubernetes", told, pulumi.ResourceOptions(version=PROVIDER_VERSION)
+        "kubernetes", "kubernetes", settings, pulumi.ResourceOptions(version=PROVIDER_VERSION)
     )
     agent = KubernetesDaemonSetComponent(
         loaded.manifest.metadata.name, loaded, pulumi.ResourceOptions(providers=[provider])
@@ -52,43 +53,43 @@ def program() -> None:
 
 
 def stack_input(environment: Mapping[str, str]) -> Loaded:
-    """The first of the three places that says anything."""
+    """Return the stack input from the first of its three sources that is set."""
     project, key = _CONFIG
     if text := pulumi.Config(project).get(key):
         return _read(text, f"{project}:{key}")
     if text := environment.get(_CONTENT):
         return _read(text, _CONTENT)
     if file := environment.get(_FILE):
-        return given.read(Path(file), file)
+        return loader.read(Path(file), file)
     raise pulumi.RunError(
-        f"there is no stack input: set it by `pulumi config set {project}:{key}`, or write it to the variable "
-        f"{_CONTENT}, or the name of a file with it to the variable {_FILE}"
+        f"there is no stack input; set it with `pulumi config set {project}:{key}`, or in the environment variable "
+        f"{_CONTENT}, or set {_FILE} to the name of a file"
     )
 
 
 def connection(loaded: Loaded, environment: Mapping[str, str]) -> dict[str, Any]:
-    """What the Kubernetes provider is told: how to reach the cluster, and to apply on the server's side."""
-    told: dict[str, Any] = {"enableServerSideApply": "true"}  # a provider's settings are texts
+    """Return the settings of the Kubernetes provider: the connection to the cluster, and server-side apply."""
+    options: dict[str, Any] = {"enableServerSideApply": "true"}  # a provider's settings are strings
     if not loaded.input.HasField("provider_config"):
         context = environment.get(_CONTEXT)
-        return told | ({"context": context} if context else {})
+        return options | ({"context": context} if context else {})
     if loaded.input.provider_config.provider == gcp_gke:
         raise _wrong(loaded, "provider_config.gcp_gke", _NO_GKE)
-    return told | {"kubeconfig": pulumi.Output.secret(_kubeconfig(loaded, environment))}
+    return options | {"kubeconfig": pulumi.Output.secret(_kubeconfig(loaded, environment))}
 
 
 def _read(text: str, source: str) -> Loaded:
-    return given.read(f"{text}\n", source)  # one line alone would be taken for a path
+    return loader.read(f"{text}\n", source)  # a single line would be read as a path
 
 
 def _kubeconfig(loaded: Loaded, environment: Mapping[str, str]) -> str:
-    """Never the text that was given, unless the environment trusts it: see `stack_kubeconfig`."""
+    """Return the checked kubeconfig, or the original text if the environment trusts it: see `stack_kubeconfig`."""
     encoded = loaded.input.provider_config.digital_ocean_doks.kube_config
-    if found := stack_kubeconfig.problems(encoded, environment):
+    if problems := stack_kubeconfig.problems(encoded, environment):
         path = "provider_config.digital_ocean_doks.kube_config"
-        raise ManifestError([Mistake(path, text, loaded.place(path)) for text in found])
+        raise ManifestError([Diagnostic(path, text, loaded.location(path)) for text in problems])
     return stack_kubeconfig.for_provider(encoded, environment)
 
 
 def _wrong(loaded: Loaded, path: str, text: str) -> ManifestError:
-    return ManifestError([Mistake(path, text, loaded.place(path))])
+    return ManifestError([Diagnostic(path, text, loaded.location(path))])

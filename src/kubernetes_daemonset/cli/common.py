@@ -1,63 +1,64 @@
-"""What every verb has in common: manifests from the command line, and how to end."""
+"""Shared by all commands: reading manifests, and reporting errors."""
 
-import argparse
 import sys
+from types import SimpleNamespace
 
-from kubernetes_daemonset import exits, show, sources
-from kubernetes_daemonset.manifest import Loaded
-from kubernetes_daemonset.mistakes import ManifestError, Mistake, UnreadableError
-from kubernetes_daemonset.terminal import on_one_line
-from kubernetes_daemonset.validate import errors, validate
+from kubekit.diagnostics import Diagnostic
+from kubekit.terminal import on_one_line
+from kubernetes_daemonset.cli import exit_codes, output, sources
+from kubernetes_daemonset.errors import ManifestError, UnreadableFileError
+from kubernetes_daemonset.manifest.reader import Loaded
+from kubernetes_daemonset.validation.validate import errors, validate
 
 
-class Ended(Exception):  # noqa: N818  it says what happened
-    """One sentence for the user, and the exit code."""
+class Ended(Exception):  # noqa: N818 - not always an error
+    """The command stops with a message and an exit code."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
         self.code = code
 
 
-def read(arguments: argparse.Namespace) -> list[Loaded]:
-    """Raises one ManifestError with the mistakes of all files; an UnreadableError, if one of them is not there."""
-    found = sources.read(arguments.file, arguments.set, arguments.docker_config)
-    if found.unreadable:
-        raise UnreadableError([*found.unreadable, *found.mistakes, *errors(findings(found.loaded))])
-    if found.mistakes:
-        raise ManifestError(found.mistakes)
-    return found.loaded
+def read(arguments: SimpleNamespace) -> list[Loaded]:
+    """Read all manifests. Raises ManifestError with all diagnostics, or UnreadableFileError for an unreadable file."""
+    result = sources.read(arguments.file, arguments.set, arguments.docker_config)
+    if result.unreadable:
+        raise UnreadableFileError([*result.unreadable, *result.diagnostics, *errors(findings(result.loaded))])
+    if result.diagnostics:
+        raise ManifestError(result.diagnostics)
+    return result.loaded
 
 
-def findings(loaded: list[Loaded]) -> list[Mistake]:
-    """Of all manifests, and of what they would both make. What the command line gives to all of them is said once."""
-    found = list(dict.fromkeys(one for manifest in loaded for one in validate(manifest)))
+def findings(loaded: list[Loaded]) -> list[Diagnostic]:
+    """Return the diagnostics of all manifests and of their collisions, without duplicates from shared flags."""
+    found = list(dict.fromkeys(diagnostic for manifest in loaded for diagnostic in validate(manifest)))
     return found if errors(found) else found + sources.collisions(loaded)
 
 
-def valid(arguments: argparse.Namespace) -> list[Loaded]:
-    """The manifests, if there is nothing wrong with any of them; warnings are said and do not stop anything."""
+def valid(arguments: SimpleNamespace) -> list[Loaded]:
+    """Return the manifests if all of them are valid. Warnings are printed."""
     loaded = read(arguments)
-    found = findings(loaded)
-    if wrong := errors(found):
+    diagnostics = findings(loaded)
+    if wrong := errors(diagnostics):
         raise ManifestError(wrong)
-    for one in found:
-        _write(show.mistake(one, sys.stderr))
+    for diagnostic in diagnostics:
+        _write(output.format_diagnostic(diagnostic, sys.stderr))
     return loaded
 
 
-def refuse(why: ManifestError) -> int:
-    for one in why.mistakes:
-        _write(show.mistake(one, sys.stderr))
-    return exits.BAD_INPUT
+def refuse(error: ManifestError) -> int:
+    for diagnostic in error.diagnostics:
+        _write(output.format_diagnostic(diagnostic, sys.stderr))
+    return exit_codes.BAD_INPUT
 
 
-def end(why: Ended) -> int:
-    """Further lines are indented, so that none can pass for a message of its own."""
-    first, *more = str(why).split("\n")
+def end(ended: Ended) -> int:
+    """Print the message and return the exit code. Further lines are indented, so that none looks like a message."""
+    first, *more = str(ended).split("\n")
     say(f"kubernetes-daemonset: {first}")
     for line in more:
         say(f"  {line}")
-    return why.code
+    return ended.code
 
 
 def say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Exit codes. In a module of its own: the command line has them before it knows whether a verb can be loaded."""
+"""Exit codes. A module of its own: the command line needs them before it knows whether a command can be imported."""
 
 from typing import Final
 
@@ -7,5 +7,6 @@ FOUND: Final = 1  # errors by `validate`, differences by `diff`
 BAD_INPUT: Final = 2
 CLUSTER: Final = 3
 LATE: Final = 4
-INTERRUPTED: Final = 130  # as a shell says it of SIGINT
-NOBODY_READS: Final = 141  # and of SIGPIPE
+UNEXPECTED: Final = 10  # a bug, or a server that does not conform to Kubernetes
+INTERRUPTED: Final = 130  # as in a shell after SIGINT
+BROKEN_PIPE: Final = 141  # as in a shell after SIGPIPE

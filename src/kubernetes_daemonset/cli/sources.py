@@ -1,122 +1,144 @@
-"""-f: files, folders and standard input -> manifests."""
+"""Read manifests from files, directories and standard input (-f)."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from kubernetes_daemonset import files, registry_logins
-from kubernetes_daemonset.changes import Ref
-from kubernetes_daemonset.manifest import KIND, Loaded, load
-from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place, Severity, UnreadableError
-from kubernetes_daemonset.override import override
-from kubernetes_daemonset.resources import named
-from kubernetes_daemonset.rules.images import images
+from kubekit.diagnostics import Diagnostic, Location, Severity
+from kubernetes_daemonset.deploy.plan import Ref
+from kubernetes_daemonset.errors import ManifestError, UnreadableFileError
+from kubernetes_daemonset.manifest import files, registry_logins
+from kubernetes_daemonset.manifest.overrides import override
+from kubernetes_daemonset.manifest.reader import KIND, Loaded, load
+from kubernetes_daemonset.render.resources import named
+from kubernetes_daemonset.validation.rules.images import images
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
+_STDIN: Final = "standard input"
 _LOGIN: Final = "docker_config_json"
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Every manifest, with what the command line says about it; what is wrong; and which files are not there."""
+    """All manifests with the values of the command line, their diagnostics, and the files that cannot be read."""
 
     loaded: list[Loaded]
-    mistakes: list[Mistake]
-    unreadable: list[Mistake]
+    diagnostics: list[Diagnostic]
+    unreadable: list[Diagnostic]
 
 
 def read(paths: Sequence[str], assignments: Sequence[str] = (), docker_config: Path | None = None) -> Read:
-    mistakes: list[Mistake] = []
-    unreadable: list[Mistake] = []
-    found: list[Loaded] = []
+    diagnostics: list[Diagnostic] = []
+    unreadable: list[Diagnostic] = []
+    manifests: list[Loaded] = []
     login = _login(docker_config, unreadable)
     for content, source, in_folder in _texts(paths, unreadable):
         try:
-            found += [override(one, assignments) for one in load(content, source, skip_others=in_folder)]
-        except ManifestError as why:
-            mistakes += map(_without_line_if_set, why.mistakes)
-    if not found and not mistakes and not unreadable:
-        mistakes.append(Mistake("", f"no manifest of kind {KIND} in it", Place(", ".join(paths))))
+            manifests += [override(document, assignments) for document in load(content, source, skip_others=in_folder)]
+        except ManifestError as error:
+            diagnostics += map(_without_line_if_set, error.diagnostics)
+    if not manifests and not diagnostics and not unreadable:
+        diagnostics.append(Diagnostic("", f"contains no manifest of kind {KIND}", Location(", ".join(paths))))
     if login and docker_config:
-        found = _with_logins(found, login, Place(str(docker_config)))
-    return Read(found, list(dict.fromkeys(mistakes)), unreadable)
+        manifests = _with_logins(manifests, login, Location(str(docker_config)))
+    return Read(manifests, list(dict.fromkeys(diagnostics)), unreadable)
 
 
-def _without_line_if_set(one: Mistake) -> Mistake:
-    """A value of the command line is in no line of any file."""
-    return replace(one, place=Place(one.place.source)) if one.place.source.startswith("--set ") else one
+def _without_line_if_set(diagnostic: Diagnostic) -> Diagnostic:
+    """Return the diagnostic without a line if it is about a value of the command line."""
+    return (
+        diagnostic._replace(location=Location(diagnostic.location.source))
+        if diagnostic.location.source.startswith("--set ")
+        else diagnostic
+    )
 
 
-def collisions(loaded: Sequence[Loaded]) -> list[Mistake]:
-    """Objects that two of these manifests would both make; a namespace may be shared."""
+def collisions(loaded: Sequence[Loaded]) -> list[Diagnostic]:
+    """Return an error for each object that two manifests define; namespaces can be shared."""
     makers: dict[Ref, Loaded] = {}
-    found = []
-    for one in loaded:
-        for ref in map(Ref.of, named(one.input)):
-            if ref.kind != "Namespace" and (other := makers.setdefault(ref, one)) is not one:
-                text = f"{ref} is also made by {other.place('metadata.name')}; give one of them another name"
-                found.append(Mistake("metadata.name", text, one.place("metadata.name")))
-    return found
+    diagnostics = []
+    for document in loaded:
+        for ref in map(Ref.of, named(document.input)):
+            if ref.kind != "Namespace" and (other := makers.setdefault(ref, document)) is not document:
+                text = f"{ref} is also defined by {other.location('metadata.name')}; rename one of them"
+                diagnostics.append(Diagnostic("metadata.name", text, document.location("metadata.name")))
+    return diagnostics
 
 
-def _texts(paths: Sequence[str], unreadable: list[Mistake]) -> Iterator[tuple[bytes, str, bool]]:
-    """Each text, what it is called, and whether it was found in a folder; what cannot be read is noted."""
+def _texts(paths: Sequence[str], unreadable: list[Diagnostic]) -> Iterator[tuple[bytes, str, bool]]:
+    """Yield each text, its name, and whether it is from a directory. Unreadable files are recorded."""
     for path in paths:
         if path == "-":
-            yield sys.stdin.buffer.read(), "standard input", False
+            if (stdin := _noting(lambda: files.whole(sys.stdin.buffer, _STDIN), unreadable)) is not None:
+                yield stdin, _STDIN, False
             continue
         in_folder = Path(path).is_dir()
-        found = [one for one in sorted(Path(path).iterdir()) if one.suffix in _SUFFIXES] if in_folder else [Path(path)]
-        for file in found:
+        for file in _in_folder(Path(path)) if in_folder else [Path(path)]:
             if (content := _content(file, unreadable)) is not None:
                 yield content, str(file), in_folder
 
 
-def _content(file: Path, unreadable: list[Mistake]) -> bytes | None:
+def _in_folder(folder: Path) -> list[Path]:
+    return [file for file in sorted(folder.iterdir()) if file.suffix in _SUFFIXES and not _is_pipe(file)]
+
+
+def _is_pipe(file: Path) -> bool:
+    """Return whether the file is a pipe. In a directory, pipes are skipped: reading one of another user could block."""
     try:
-        return files.content(file)
-    except UnreadableError as why:
-        unreadable += why.mistakes
+        return file.is_fifo()
+    except OSError:  # reported when the file is read
+        return False
+
+
+def _content(file: Path, unreadable: list[Diagnostic]) -> bytes | None:
+    return _noting(lambda: files.content(file), unreadable)
+
+
+def _noting(read: Callable[[], bytes], unreadable: list[Diagnostic]) -> bytes | None:
+    try:
+        return read()
+    except UnreadableFileError as error:
+        unreadable += error.diagnostics
         return None
 
 
-def _login(docker_config: Path | None, unreadable: list[Mistake]) -> str:
+def _login(docker_config: Path | None, unreadable: list[Diagnostic]) -> str:
     content = _content(docker_config, unreadable) if docker_config else None
     try:
         return (content or b"").decode()
     except UnicodeDecodeError:
-        unreadable.append(Mistake("", "cannot be read: not a text in UTF-8", Place(str(docker_config))))
+        unreadable.append(Diagnostic("", "cannot be read: not valid UTF-8", Location(str(docker_config))))
         return ""
 
 
-def _with_logins(loaded: Sequence[Loaded], text: str, place: Place) -> list[Loaded]:
-    """Each manifest with the logins that its own images need. It is an error if none of them needs any."""
+def _with_logins(loaded: Sequence[Loaded], text: str, location: Location) -> list[Loaded]:
+    """Return each manifest with the credentials that its images need. It is an error if no manifest needs any."""
     config = registry_logins.read(text)
-    if config is None:  # which `rules` find
-        return [_with_login(one, text, place) for one in loaded]
-    logins = [registry_logins.needed(config, images(one.manifest)) for one in loaded]
-    severity = Severity.WARNING if any(one.text for one in logins) else Severity.ERROR
+    if config is None:  # reported by `rules`
+        return [_with_login(document, text, location) for document in loaded]
+    logins = [registry_logins.needed(config, images(document.manifest)) for document in loaded]
+    severity = Severity.WARNING if any(login.text for login in logins) else Severity.ERROR
     return [
-        _with_login(one, kept.text, place) if kept.text else _without_login(one, kept, place, severity)
-        for one, kept in zip(loaded, logins, strict=True)
+        _with_login(document, kept.text, location) if kept.text else _without_login(document, kept, location, severity)
+        for document, kept in zip(loaded, logins, strict=True)
     ]
 
 
-def _with_login(loaded: Loaded, login: str, place: Place) -> Loaded:
-    given = type(loaded.input)()
-    given.CopyFrom(loaded.input)
-    given.docker_config_json = login
-    return replace(loaded, input=given, places={**loaded.places, _LOGIN: place})
+def _with_login(loaded: Loaded, login: str, location: Location) -> Loaded:
+    stack_input = type(loaded.input)()
+    stack_input.CopyFrom(loaded.input)
+    stack_input.docker_config_json = login
+    return replace(loaded, input=stack_input, locations={**loaded.locations, _LOGIN: location})
 
 
-def _without_login(loaded: Loaded, kept: registry_logins.Logins, place: Place, severity: Severity) -> Loaded:
+def _without_login(loaded: Loaded, kept: registry_logins.Logins, location: Location, severity: Severity) -> Loaded:
     registries = dict.fromkeys(map(registry_logins.registry, images(loaded.manifest)))
-    if not registries or loaded.mistakes:  # the images may be among what could not be read
+    if not registries or loaded.diagnostics:  # the images might be among the unreadable fields
         return loaded
     text = (
-        f"has no login for {', '.join(registries)}; expected an entry of auths for it, with auth, or with username and"
-        f" password{'; nodes cannot ask a credential helper (credsStore, credHelpers)' if kept.by_helper else ''}"
+        f"has no credentials for {', '.join(registries)}; expected an entry of auths with auth, or with username and"
+        f" password{'; nodes cannot use a credential helper (credsStore, credHelpers)' if kept.by_helper else ''}"
     )
-    return replace(loaded, mistakes=(Mistake(_LOGIN, text, place, severity),))
+    return replace(loaded, diagnostics=(Diagnostic(_LOGIN, text, location, severity),))

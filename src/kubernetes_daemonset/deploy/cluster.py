@@ -1,37 +1,36 @@
-# ruff: noqa: N818  these are the answers of a server, and `except Missing` reads as what it means
-"""A cluster, as far as the component needs one: read, apply, list and delete objects of the kinds that it makes.
+# ruff: noqa: N818 - named for the responses of a server, so that `except NotFound` is readable
+"""Client for the Kubernetes API: read, apply, list and delete objects of the kinds that the component creates.
 
-Objects stay the plain data that the renderer made; nothing is decoded into types and encoded again.
+Objects stay plain data as rendered; nothing is decoded into types and encoded again.
 """
 
-import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import quote
 
 import httpx2
-from lightkube.config.client_adapter import Client, ConnectionParams, ExecAuth
-from lightkube.config.kubeconfig import KubeConfig, SingleConfig
-from lightkube.config.models import User
-from lightkube.core.exceptions import ConfigError
 
-from kubernetes_daemonset.backends.kubeconfig import load
-from kubernetes_daemonset.backends.login import Login, LoginError
-from kubernetes_daemonset.changes import Ref
-from kubernetes_daemonset.dump import ascii_yaml
-from kubernetes_daemonset.names import MANAGED_BY
-from kubernetes_daemonset.objects import Json
+from kubekit import kubeconfig as kubeconfigs
+from kubekit.credentials import CredentialsError
+from kubekit.kubeconfig import KubeconfigError
+from kubernetes_daemonset.deploy import limits
+from kubernetes_daemonset.deploy.plan import Ref
+from kubernetes_daemonset.deploy.transport import KubeconfigTransport
+from kubernetes_daemonset.manifest.dump import ascii_yaml
+from kubernetes_daemonset.render.naming import MANAGED_BY
+from kubernetes_daemonset.types import Json
 
-_TIMEOUT: Final = httpx2.Timeout(30)  # seconds: an API server answers these requests in one, or is in trouble
-_IN_TROUBLE: Final = {429, 500, 502, 503, 504}  # answers that a server may take back by itself
+_TIMEOUT: Final = httpx2.Timeout(30)  # seconds; a healthy API server answers these requests within one
+_IN_TROUBLE: Final = {429, 500, 502, 503, 504}  # temporary failures
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _HTTPS_ALONE: Final = "HTTP request to an HTTPS server"  # how a server in Go says so
-_CREDENTIALS: Final = User.__struct_fields__  # a user has nothing else
+_SHOWN: Final = 200  # characters of a URL in a message
 _PAGE: Final = 500  # objects a list request: what kubectl asks for
 
-# Every kind that the renderer makes: the path of its API, its plural, and whether it lives in a namespace.
+# Every kind that the renderer creates: the path of its API, its plural, and whether it is namespaced.
 KINDS: Final = {
     "Namespace": ("api/v1", "namespaces", False),
     "ServiceAccount": ("api/v1", "serviceaccounts", True),
@@ -42,18 +41,22 @@ KINDS: Final = {
     "Role": ("apis/rbac.authorization.k8s.io/v1", "roles", True),
     "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings", True),
     "DaemonSet": ("apis/apps/v1", "daemonsets", True),
-    # What it only reads.
+    # Read only.
     "Pod": ("api/v1", "pods", True),
     "Event": ("api/v1", "events", True),
 }
 
 
 class ClusterError(Exception):
-    """The cluster could not be reached, or refused."""
+    """The cluster is unreachable or rejected a request."""
 
 
 class Unreachable(ClusterError):
-    """No answer, none of use, or no way to log in."""
+    """There is no response, no usable response, or logging in fails."""
+
+
+class Unreadable(ClusterError):
+    """The answer is not a JSON object, is nested too deeply, or is too large."""
 
 
 class Conflict(ClusterError):
@@ -65,23 +68,23 @@ class Conflict(ClusterError):
 
 
 class Forbidden(ClusterError):
-    """The caller's rights do not suffice."""
+    """The caller's permissions are not sufficient."""
 
 
-class NamespaceEnding(Forbidden):
-    """Nothing can be made in the namespace, which is being deleted."""
+class NamespaceTerminating(Forbidden):
+    """Nothing can be created in the namespace, which is being deleted."""
 
 
 class Invalid(ClusterError):
-    """Fields of the object are wrong, wherever it is put."""
+    """Fields of the object are invalid in any namespace."""
 
 
-class Missing(ClusterError):
-    """The object, or what it needs, is not there."""
+class NotFound(ClusterError):
+    """The object, or one that it requires, does not exist."""
 
 
-class NamespaceMissing(Missing):
-    """The namespace that the object should be in."""
+class NamespaceNotFound(NotFound):
+    """The namespace of the object does not exist."""
 
 
 def path(ref: Ref) -> str:
@@ -96,17 +99,19 @@ def collection(kind: str, namespace: str = "") -> str:
 
 
 def _segment(name: str, what: str) -> str:
-    """The rule of Kubernetes for names of all kinds. Quoting alone would let `..` mean another path."""
+    """Validate and quote a path segment by the rule for all names. Quoting alone would allow `..` as another path."""
     if name in ("", ".", "..") or "/" in name or "%" in name:
         raise ClusterError(f"{what} {name!r} is invalid; expected one segment of a path")
     return quote(name, safe="")
 
 
 class Cluster:
-    """Requests, and what their answers mean."""
+    """Sends requests and interprets the responses."""
 
-    def __init__(self, http: httpx2.Client) -> None:
+    def __init__(self, http: httpx2.Client, warnings: Sequence[str] = ()) -> None:
         self._http = http
+        limits.prepare(http)
+        self.warnings = warnings
 
     def __enter__(self) -> Self:
         return self
@@ -115,53 +120,60 @@ class Cluster:
         self._http.close()
 
     def get(self, ref: Ref) -> Json | None:
-        """The object; None if it is not there."""
-        with suppress(Missing):
-            return self._send("GET", path(ref), str(ref))
+        """Return the object, or None if it does not exist."""
+        with suppress(NotFound):
+            return _with_metadata(self._send("GET", path(ref), str(ref)), str(ref))
         return None
 
     def apply(self, body: Json, *, force: bool = False, dry_run: bool = False) -> Json:
-        """Server-side apply: our fields become what we say, everyone else's stay."""
+        """Apply an object on the server side: only the fields in it change, those of other managers stay."""
         ref = Ref.of(body)
         parameters = {"fieldManager": MANAGED_BY, "force": str(force).lower()} | ({"dryRun": "All"} if dry_run else {})
         headers = {"Content-Type": "application/apply-patch+yaml"}
-        return self._send("PATCH", path(ref), str(ref), params=parameters, headers=headers, content=ascii_yaml(body))
+        options = {"params": parameters, "headers": headers, "content": ascii_yaml(body)}
+        return _with_metadata(self._send("PATCH", path(ref), str(ref), **options), str(ref))
 
     def delete(self, ref: Ref, uid: str, *, foreground: bool = False) -> None:
-        """Deletes this very object; one that is gone, or another of the same name, is left alone."""
+        """Delete the object with this UID. An object that is gone, or another one of the same name, is ignored."""
         options: Json = {"preconditions": {"uid": uid}} | ({"propagationPolicy": "Foreground"} if foreground else {})
-        with suppress(Missing, Conflict):
+        with suppress(NotFound, Conflict):
             self._send("DELETE", path(ref), str(ref), json=options)
 
-    def may(self, verb: str, ref: Ref) -> bool:
-        """Whether the caller has this right, in a namespace that need not be there yet."""
+    def can_i(self, verb: str, ref: Ref) -> bool:
+        """Return whether the caller has this permission, in a namespace that need not exist yet."""
         api, plural, _ = KINDS[ref.kind]
         group = api.split("/")[1] if api.startswith("apis/") else ""
         about = {"verb": verb, "group": group, "resource": plural, "namespace": ref.namespace, "name": ref.name}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
         answer = self._send("POST", _REVIEWS, str(ref), json=review | {"spec": {"resourceAttributes": about}})
-        return bool(answer.get("status", {}).get("allowed"))
+        return bool(_mapping(answer.get("status")).get("allowed"))
 
     def list(
         self, kind: str, namespace: str, labels: Mapping[str, str], fields: Mapping[str, str] | None = None
     ) -> Sequence[Json]:
-        found: list[Json] = []
+        items: list[Json] = []
         what = f"{KINDS[kind][1]} in {namespace}" if namespace else KINDS[kind][1]
         parameters = {"labelSelector": _joined(labels), "fieldSelector": _joined(fields or {}), "limit": str(_PAGE)}
-        while True:
-            page = self._send("GET", collection(kind, namespace), what, params=parameters)
-            found += page["items"]
+        for _ in range(limits.MAX_PAGES):
+            page = _with_metadata(self._send("GET", collection(kind, namespace), what, params=parameters), what)
+            items += (_with_metadata(item, what) for item in _list(page.get("items"), what))
             if not (token := page["metadata"].get("continue")):
-                return found
+                return items
             parameters = parameters | {"continue": token}
+        raise Unreadable(f"{what}: the list has more than {limits.MAX_PAGES} pages")
 
     def _send(self, method: str, where: str, what: str, **options: Any) -> Json:  # noqa: ANN401 - httpx2's own
         try:
-            answer = self._http.request(method, where, **options)
-        except httpx2.HTTPError as why:
-            raise Unreachable(f"{self._http.base_url} does not answer: {str(why) or type(why).__name__}") from why
-        except (LoginError, ConfigError, OSError, ValueError) as why:  # the last: a token that no header can carry
-            raise Unreachable(f"cannot log in: {why}") from why
+            answer = limits.request(self._http, method, where, **options)
+        except limits.TooLargeError as error:
+            raise Unreadable(f"{what}: {error}") from error
+        except limits.TooLateError as error:
+            raise Unreachable(f"{self._http.base_url}: {error}") from error
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            server, cause = _short(self._http.base_url), str(error) or type(error).__name__
+            raise Unreachable(f"cannot connect to the Kubernetes API at {server}: {cause}") from error
+        except (CredentialsError, KubeconfigError) as error:
+            raise Unreachable(f"cannot log in: {error}") from error
         return _understood(answer, what)
 
 
@@ -170,53 +182,44 @@ def _joined(wanted: Mapping[str, str]) -> str:
 
 
 def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
-    """By that file and context; without a file as a pod's account, by KUBECONFIG, or by ~/.kube/config."""
+    """By that file and context; without a file by KUBECONFIG, as a pod's account, or by ~/.kube/config."""
     try:
-        config, where = load(kubeconfig)
-    except ConfigError as why:
-        raise ClusterError(str(why)) from why
+        found = kubeconfigs.load(kubeconfig, context)
+        transport = KubeconfigTransport(found)
+        http = httpx2.Client(base_url=found.server, timeout=_TIMEOUT, transport=transport, trust_env=False)
+    except KubeconfigError as error:
+        raise ClusterError(str(error)) from error
+    except httpx2.InvalidURL as error:
+        raise ClusterError(f"{found.source}: server: {_short(found.server)!a} is invalid: {error}") from error
+    warnings = []
+    if found.insecure:
+        warnings.append(f"warning: TLS verification disabled for {found.server}: insecure-skip-tls-verify is true")
+    return Cluster(http, warnings)
+
+
+def _short(url: object) -> str:
+    return str(url)[:_SHOWN]
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """What a kubeconfig calls its contexts and clusters, and which of them a connection uses by default."""
+
+    current: str | None
+    current_cluster: str | None
+    names: frozenset[str]
+    clusters: frozenset[str]
+
+
+def contexts(kubeconfig: Path | None) -> Contexts:
     try:
-        return Cluster(_client(_chosen(config, context)))
-    except ConfigError as why:
-        raise ClusterError(f"{where}: {why}") from why
-    except (ssl.SSLError, OSError) as why:
-        raise ClusterError(f"{where}: cannot be used: {str(why).splitlines()[0]}") from why
-    except (TypeError, AttributeError, KeyError, ValueError, AssertionError, httpx2.InvalidURL) as why:
-        raise ClusterError(f"{where}: this is no kubeconfig: {why}") from why
-
-
-def current_context(kubeconfig: Path | None) -> str | None:
-    """What a connection without the name of a context uses; a pod's own account has none."""
-    try:
-        return load(kubeconfig)[0].current_context or None
-    except ConfigError as why:
-        raise ClusterError(str(why)) from why
-
-
-def _client(config: SingleConfig) -> httpx2.Client:
-    _check_encryption(config)
-    client = Client(config, ConnectionParams(timeout=_TIMEOUT))
-    if config.user and config.user.exec and isinstance(client.auth, ExecAuth):
-        client.auth = Login(config.user.exec)
-    return client
-
-
-def _check_encryption(config: SingleConfig) -> None:
-    """Without credentials, as with `kubectl proxy`, plain HTTP does no harm. client-go drops them silently."""
-    server = config.cluster.server
-    has_credentials = config.user is not None and any(getattr(config.user, field) for field in _CREDENTIALS)
-    if has_credentials and not server.lower().startswith("https://"):
-        expected = "an https:// URL, because http:// would send the user's credentials unencrypted"
-        raise ConfigError(f"server: {server!a} is invalid; expected {expected}")
-
-
-def _chosen(config: KubeConfig, context: str | None) -> SingleConfig:
-    wanted = context or config.current_context
-    if wanted and wanted not in config.contexts:
-        raise ConfigError(f'there is no context "{wanted}"; it has {", ".join(sorted(config.contexts)) or "none"}')
-    chosen = config.get(context)
-    assert chosen is not None, "without a default, lightkube raises"
-    return chosen
+        config = kubeconfigs.read(kubeconfig)
+        current = config.current_context or None
+        chosen = config.contexts.get(current) if current else None
+        cluster = chosen.text("cluster") if chosen else None
+    except KubeconfigError as error:
+        raise ClusterError(str(error)) from error
+    return Contexts(current, cluster, frozenset(config.contexts), frozenset(config.clusters))
 
 
 def _understood(answer: httpx2.Response, what: str) -> Json:
@@ -226,20 +229,22 @@ def _understood(answer: httpx2.Response, what: str) -> Json:
     if answer.is_success:
         return body
     text = f"{what}: {body.get('message', answer.status_code)}"
-    details = body.get("details", {})
-    causes = details.get("causes", [])
+    # A proxy can return any JSON, and Go writes null for what is empty.
+    details = _mapping(body.get("details"))
+    found = details.get("causes")
+    causes = [cause for cause in found if isinstance(cause, dict)] if isinstance(found, list) else []
     match answer.status_code:
-        case 403 if any(one.get("reason") == "NamespaceTerminating" for one in causes):
-            raise NamespaceEnding(text)
+        case 403 if any(cause.get("reason") == "NamespaceTerminating" for cause in causes):
+            raise NamespaceTerminating(text)
         case 403 if body.get("reason") == "Forbidden":
             raise Forbidden(text)
         case 404 if details.get("kind") == "namespaces":
-            raise NamespaceMissing(text)
+            raise NamespaceNotFound(text)
         case 404:
-            raise Missing(text)
+            raise NotFound(text)
         case 409:
-            raise Conflict(text, [f"{one.get('field', '?')} ({one.get('message', '?')})" for one in causes])
-        case 422 if any(one.get("field") for one in causes):  # a policy's refusal names none
+            raise Conflict(text, [f"{cause.get('field', '?')} ({cause.get('message', '?')})" for cause in causes])
+        case 422 if any(cause.get("field") for cause in causes):  # rejections by policies name no field
             raise Invalid(text)
         case code if code in _IN_TROUBLE:
             raise Unreachable(text)
@@ -247,18 +252,34 @@ def _understood(answer: httpx2.Response, what: str) -> Json:
             raise ClusterError(text)
 
 
+def _mapping(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object, what: str) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise Unreadable(f"{what}: the API server returned a list without items")
+    return value
+
+
+def _with_metadata(value: object, what: str) -> Json:
+    if not isinstance(value, dict) or not isinstance(value.get("metadata"), dict):
+        raise Unreadable(f"{what}: the API server returned an object without metadata")
+    return value
+
+
 def _no_answer_of_a_server(answer: httpx2.Response, what: str) -> ClusterError:
     if _HTTPS_ALONE in answer.text:
         address = answer.url.copy_with(path="/", query=None)
-        return ClusterError(f"{address} speaks https; write https:// instead of http:// in the kubeconfig")
-    text = f"{what}: the API server answered {answer.status_code} with something that is no object"
-    return Unreachable(text) if answer.status_code in _IN_TROUBLE else ClusterError(text)
+        return ClusterError(f"{address} requires HTTPS; use https:// instead of http:// in the kubeconfig")
+    text = f"{what}: the API server returned HTTP {answer.status_code} with a body that is not a JSON object"
+    return Unreachable(text) if answer.status_code in _IN_TROUBLE else Unreadable(text)
 
 
 def _object(answer: httpx2.Response) -> Json | None:
-    """None if it is none: whoever stands before a server that is away answers in HTML."""
+    """Return the body if it is a JSON object, else None: a proxy in front of an unavailable server returns HTML."""
     try:
         body = answer.json()
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter is nested too deeply
         return None
     return body if isinstance(body, dict) else None

@@ -1,10 +1,10 @@
-"""What has to be there before what, for tools that make objects at the same time. Pure."""
+"""Dependencies between objects, for tools that create objects in parallel. Pure."""
 
-from kubernetes_daemonset.objects import Json
+from kubernetes_daemonset.types import Json
 
 
-def needs(this: Json, other: Json) -> bool:
-    """Whether the other object has to be there before this one is made, and until it is gone."""
+def depends_on(this: Json, other: Json) -> bool:
+    """Return whether the other object must exist before this one is created and until it is deleted."""
     match this["kind"], other["kind"]:
         case "DaemonSet", _:
             return True

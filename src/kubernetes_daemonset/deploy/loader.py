@@ -1,4 +1,4 @@
-"""A manifest in whatever form a program holds it -> one that is read, or one error with all mistakes."""
+"""Load a manifest from any form that a program has it in, or raise one error with all diagnostics."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,24 +9,26 @@ from typing import Any, Final
 
 import yaml
 
-from kubernetes_daemonset import files, validate
+from kubekit.diagnostics import Diagnostic, Location
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
-from kubernetes_daemonset.manifest import KIND, Loaded, entry, load
-from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
+from kubernetes_daemonset.errors import ManifestError
+from kubernetes_daemonset.manifest import files
+from kubernetes_daemonset.manifest.reader import KIND, Loaded, load, map_entry
+from kubernetes_daemonset.validation import validate
 
 _DEEPEST: Final = 64  # a manifest has 12 levels at most
 
 Manifest = Mapping[str, Any] | str | os.PathLike[str] | KubernetesDaemonSet | KubernetesDaemonSetStackInput | Loaded
 
 
-def checked(manifest: Manifest, source: str) -> tuple[Loaded, list[Mistake]]:
-    """A manifest without errors, and the warnings about it. `source` stands for what has no file name."""
+def load_valid(manifest: Manifest, source: str) -> tuple[Loaded, list[Diagnostic]]:
+    """Return a valid manifest and its warnings. `source` is the name of input that has no file name."""
     loaded = read(manifest, source)
-    found = validate.validate(loaded)
-    if wrong := validate.errors(found):
+    diagnostics = validate.validate(loaded)
+    if wrong := validate.errors(diagnostics):
         raise ManifestError(wrong)
-    return loaded, found
+    return loaded, diagnostics
 
 
 def read(manifest: Manifest, source: str) -> Loaded:
@@ -45,57 +47,61 @@ def read(manifest: Manifest, source: str) -> Loaded:
             return _only(load(files.content(Path(manifest)), str(manifest)), str(manifest))
         case _:
             what = type(manifest).__name__
-            text = f"{what} is no manifest; give a mapping, YAML, the path of a file or a message"
-            raise ManifestError([Mistake("", text, Place(source))])
+            text = f"{what} is not a manifest; expected a mapping, YAML, the path of a file or a message"
+            raise ManifestError([Diagnostic("", text, Location(source))])
 
 
 def _is_text(manifest: str) -> bool:
-    """A manifest has more than one line, unless it is JSON; a path has one."""
+    """Return whether this is a manifest, which has several lines unless it is JSON, and not a path."""
     return "\n" in manifest or manifest.lstrip().startswith("{") or not manifest.strip()
 
 
 def _from_mapping(manifest: Mapping[str, Any], source: str) -> Loaded:
-    """Read as the text that would say the same. Nobody wrote that text, so its lines are not spoken of."""
+    """Load a mapping by way of equivalent YAML. That text exists in no file, so its lines are not reported."""
     plain = _Plain(source)
     content = plain.mapping(manifest, "")
-    if plain.mistakes:
-        raise ManifestError(plain.mistakes)
+    if plain.diagnostics:
+        raise ManifestError(plain.diagnostics)
     try:
         text = yaml.safe_dump(content, allow_unicode=True, sort_keys=False)
         loaded = _only(load(text.encode(errors="surrogatepass"), source), source)
-    except ManifestError as why:
-        raise ManifestError([replace(one, place=Place(source)) for one in why.mistakes]) from None
-    return replace(loaded, places={})
+    except ManifestError as error:
+        raise ManifestError(
+            [diagnostic._replace(location=Location(source)) for diagnostic in error.diagnostics]
+        ) from None
+    return replace(loaded, locations={})
 
 
-def _only(found: list[Loaded], source: str) -> Loaded:
-    if len(found) > 1:
-        raise ManifestError([Mistake("", f"{len(found)} documents; give one {KIND} at a time", Place(source))])
-    if found[0].mistakes:
-        raise ManifestError(validate.errors(validate.validate(found[0])))
-    return found[0]
+def _only(manifests: list[Loaded], source: str) -> Loaded:
+    if len(manifests) > 1:
+        raise ManifestError(
+            [Diagnostic("", f"{len(manifests)} documents found; expected one {KIND}", Location(source))]
+        )
+    if manifests[0].diagnostics:
+        raise ManifestError(validate.errors(validate.validate(manifests[0])))
+    return manifests[0]
 
 
 @dataclass
 class _Plain:
-    """Makes plain values of those that YAML knows under another type, such as enums, and notes those it does not."""
+    """Converts values to plain types that YAML supports, such as enums to strings, and records unsupported ones."""
 
     source: str
-    mistakes: list[Mistake] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def mapping(self, value: Mapping[Any, Any], path: str, depth: int = 0) -> dict[Any, Any]:
         found = {}
         for key, item in value.items():
             if isinstance(key, str | int | float | date | None):
                 name = self.of(key, path, depth)
-                found[name] = self.of(item, entry(path, str(name)).removeprefix("."), depth + 1)
+                found[name] = self.of(item, map_entry(path, str(name)).removeprefix("."), depth + 1)
             else:
                 self._note(key, path)
         return found
 
     def of(self, value: object, path: str, depth: int) -> object:
-        if depth > _DEEPEST:  # a mapping that holds itself, perhaps
-            raise ManifestError([*self.mistakes, Mistake(path, "nested too deep", Place(self.source))])
+        if depth > _DEEPEST:  # possibly a mapping that contains itself
+            raise ManifestError([*self.diagnostics, Diagnostic(path, "is nested too deeply", Location(self.source))])
         match value:
             case None | bool():
                 return value
@@ -117,5 +123,5 @@ class _Plain:
 
     def _note(self, value: object, path: str) -> None:
         what = type(value).__name__
-        text = f"{what} cannot stand in a manifest; write a text, a number, true, false, a list or a mapping"
-        self.mistakes.append(Mistake(path, text, Place(self.source)))
+        text = f"{what} is not allowed in a manifest; expected a text, a number, true, false, a list or a mapping"
+        self.diagnostics.append(Diagnostic(path, text, Location(self.source)))

@@ -1,88 +1,91 @@
-"""Whose an object is. Pure: an object as the cluster shows it -> who made it, and whether we may write or delete it.
+"""Ownership of objects: who manages an object, and whether this tool is allowed to change or delete it. Pure.
 
-Labels say for which component an object was made, and not by whom: Terraform, Pulumi and `render` give them too. By
-whom is what the server notes: whoever applies an object of ours owns its label. Each tool applies under a name of its
-own, and what it made is its to change and to delete.
+Labels identify the component of an object, not the tool that manages it: Terraform, Pulumi and `render` set them, too.
+The server records the tool: the field manager that applies an object owns its label. Each tool applies with its own
+field manager, and changes and deletes only its own objects.
 """
 
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kubernetes_daemonset import names
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.changes import Ref
-from kubernetes_daemonset.objects import Json
+from kubernetes_daemonset.deploy.plan import Ref
+from kubernetes_daemonset.render import naming
+from kubernetes_daemonset.types import Json
 
-_OUR_LABEL: Final = f"f:{names.MANAGED_BY_LABEL}"  # as managed fields are written
+_OUR_LABEL: Final = f"f:{naming.MANAGED_BY_LABEL}"  # as managed fields are written
 
 
-def is_of(manifest: KubernetesDaemonSet, live: Json) -> bool:
-    """Whether it was made for this component, by whichever tool."""
+def belongs_to(manifest: KubernetesDaemonSet, live: Json) -> bool:
+    """Return whether the object belongs to this component, regardless of the tool that manages it."""
     labels = live["metadata"].get("labels", {})
-    return all(labels.get(key) == value for key, value in names.owned(manifest).items())
+    return all(labels.get(key) == value for key, value in naming.owned(manifest).items())
 
 
-def made_by_us(live: Json) -> bool:
-    return names.MANAGED_BY in _makers(live)
+def managed_by_us(live: Json) -> bool:
+    return naming.MANAGED_BY in _managers(live)
 
 
-def other_makers(live: Json) -> list[str]:
-    """The tools besides us that apply it as a whole; whoever owns a field or two of it is none."""
-    return sorted(_makers(live) - {names.MANAGED_BY})
+def other_managers(live: Json) -> list[str]:
+    """Return the other tools that apply the whole object, not those that own only some of its fields."""
+    return sorted(_managers(live) - {naming.MANAGED_BY})
 
 
-def objections(manifest: KubernetesDaemonSet, body: Json, live: Json | None, *, adopt: bool) -> Iterator[str]:
-    """Why an object that is there already may not become ours."""
+def takeover_blockers(manifest: KubernetesDaemonSet, body: Json, live: Json | None, *, adopt: bool) -> Iterator[str]:
+    """Yield why an existing object must not be taken over."""
     if live is None or body["kind"] == "Namespace":
         return
     ref = Ref.of(body)
     if body["kind"] == "DaemonSet" and live["spec"]["selector"] != body["spec"]["selector"]:
         selector = _as_text(live["spec"]["selector"])
+        # The original's selector, app=daemonset, is a label of our pods too.
+        old_pods = ",".join(filter(None, [selector, f"{naming.MANAGED_BY_LABEL}!={naming.MANAGED_BY}"]))
         yield (
-            f"{ref}: exists with the selector {selector}, which nobody can change; run kubectl delete daemonset"
-            f" {ref.name} --namespace {ref.namespace} --cascade=orphan, apply again, then end the old pods by kubectl"
-            f" delete pods --namespace {ref.namespace} --selector {shlex.quote(selector)}"
+            f"{ref}: exists with selector {selector}, which is immutable; run kubectl delete daemonset"
+            f" {ref.name} --namespace {ref.namespace} --cascade=orphan, apply again, then delete the old pods with"
+            f" kubectl delete pods --namespace {ref.namespace} --selector {shlex.quote(old_pods)}"
         )
-    elif is_of(manifest, live):
-        if not made_by_us(live) and not adopt:
-            yield f"{ref}: was made by {_named(other_makers(live))}; deploy it by that, or take it by --adopt"
+    elif belongs_to(manifest, live):
+        if not managed_by_us(live) and not adopt:
+            tools = _named(other_managers(live))
+            yield f"{ref}: is managed by {tools}; deploy it with that tool, or use --adopt to take it over"
     elif _carries_our_label(live):
-        component = live["metadata"]["labels"].get(names.NAME, "?")
-        yield f"{ref}: belongs to the component {component}; give this one another name"
+        component = live["metadata"]["labels"].get(naming.NAME, "?")
+        yield f"{ref}: belongs to component {component}; rename this one"
     elif not adopt:
-        managers = sorted({one.get("manager", "?") for one in _managed(live)})
-        yield f"{ref}: was made by {_named(managers)}; give ours another name, or take it by --adopt"
+        managers = sorted({entry.get("manager", "?") for entry in _managed(live)})
+        yield f"{ref}: is managed by {_named(managers)}; rename the component, or use --adopt to take it over"
 
 
 def _as_text(selector: Mapping[str, Any]) -> str:
-    """As kubectl takes it."""
+    """Return the selector in kubectl syntax."""
     labels = [f"{key}={value}" for key, value in selector.get("matchLabels", {}).items()]
     return ",".join([*labels, *map(_requirement, selector.get("matchExpressions", []))])
 
 
-def _requirement(one: Mapping[str, Any]) -> str:
-    key, values = str(one["key"]), ",".join(one.get("values", []))
+def _requirement(requirement: Mapping[str, Any]) -> str:
+    key, values = str(requirement["key"]), ",".join(requirement.get("values", []))
     forms = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "DoesNotExist": f"!{key}"}
-    return forms.get(one["operator"], key)
+    return forms.get(requirement["operator"], key)
 
 
 def _carries_our_label(live: Json) -> bool:
-    return bool(live["metadata"].get("labels", {}).get(names.MANAGED_BY_LABEL) == names.MANAGED_BY)
+    return bool(live["metadata"].get("labels", {}).get(naming.MANAGED_BY_LABEL) == naming.MANAGED_BY)
 
 
-def _makers(live: Json) -> set[str]:
+def _managers(live: Json) -> set[str]:
     return {
-        one.get("manager", "?")
-        for one in _managed(live)
-        if _OUR_LABEL in one.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {})
+        entry.get("manager", "?")
+        for entry in _managed(live)
+        if _OUR_LABEL in entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {})
     }
 
 
 def _managed(live: Json) -> list[Json]:
-    found: list[Json] = live["metadata"].get("managedFields", [])
-    return found
+    entries: list[Json] = live["metadata"].get("managedFields", [])
+    return entries
 
 
 def _named(managers: list[str]) -> str:
-    return ", ".join(managers) or "someone else"
+    return ", ".join(managers) or "another tool"

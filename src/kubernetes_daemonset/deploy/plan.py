@@ -1,20 +1,20 @@
-"""What applying a manifest would do: objects before and after. Pure."""
+"""The changes that applying a manifest would make: objects before and after. Pure."""
 
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from kubernetes_daemonset.objects import Json
+from kubernetes_daemonset.types import Json
 
-# What a server changes by itself.
+# Fields that the server changes.
 _NOT_ESSENTIAL: Final = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink")
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """One object of a cluster."""
+    """The identity of one object in a cluster."""
 
     kind: str
     name: str
@@ -30,7 +30,7 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One object before and after; either may not be there."""
+    """One object before and after; either can be missing."""
 
     ref: Ref
     before: Json | None
@@ -42,12 +42,12 @@ class Change:
             return "create"
         if self.after is None:
             return "delete"
-        return "unchanged" if essence(self.before) == essence(self.after) else "change"
+        return "unchanged" if comparable(self.before) == comparable(self.after) else "change"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What applying would do, tried out on the server: the objects to apply in their order, and what then goes."""
+    """The result of a dry run: the objects to apply in order, and all changes including deletions."""
 
     objects: tuple[Json, ...]
     changes: tuple[Change, ...]
@@ -56,14 +56,14 @@ class Plan:
 
     @property
     def new_namespaces(self) -> list[Ref]:
-        return [one.ref for one in self.changes if one.ref.kind == "Namespace" and one.before is None]
+        return [change.ref for change in self.changes if change.ref.kind == "Namespace" and change.before is None]
 
 
-def used_by_pods(objects: Sequence[Json]) -> set[tuple[str, str]]:
-    """Kind and name of everything that the pods name, whoever made it."""
-    spec = next(one for one in objects if one["kind"] == "DaemonSet")["spec"]["template"]["spec"]
+def referenced_objects(objects: Sequence[Json]) -> set[tuple[str, str]]:
+    """Return kind and name of all objects that the pods reference, regardless of their owner."""
+    spec = next(body for body in objects if body["kind"] == "DaemonSet")["spec"]["template"]["spec"]
     used = {("ServiceAccount", spec.get("serviceAccountName", ""))}
-    used |= {("Secret", one["name"]) for one in spec.get("imagePullSecrets", [])}
+    used |= {("Secret", secret["name"]) for secret in spec.get("imagePullSecrets", [])}
     for volume in spec.get("volumes", []):
         used |= {("ConfigMap", volume.get("configMap", {}).get("name", ""))}
         used |= {("Secret", volume.get("secret", {}).get("secretName", ""))}
@@ -78,8 +78,8 @@ def used_by_pods(objects: Sequence[Json]) -> set[tuple[str, str]]:
     return used
 
 
-def essence(body: Json) -> Json:
-    """An object without what changes by itself, for comparing and showing."""
+def comparable(body: Json) -> Json:
+    """Return an object without the fields that the server changes, for comparison and display."""
     kept = copy.deepcopy(body)
     kept.pop("status", None)
     metadata = kept["metadata"]

@@ -1,4 +1,4 @@
-"""The files of a Pulumi project that deploys a stack input. Needs no Pulumi to write them."""
+"""The files of a Pulumi project that deploys a stack input. Generated without Pulumi."""
 
 from importlib.metadata import version
 from typing import Final
@@ -14,9 +14,9 @@ runtime:
 """
 
 _PROGRAM: Final = '''\
-"""Deploys the KubernetesDaemonSet of the stack input.
+"""Deploy the KubernetesDaemonSet of the stack input.
 
-The stack input is what `planton-cloud:stack-input` is set to, or else the variable STACK_INPUT_YAML, or else the file
+The stack input is the value of `planton-cloud:stack-input`, or else the variable STACK_INPUT_YAML, or else the file
 that STACK_INPUT_YAML_FILE names. Without a provider_config in it, KUBE_CTX names the kubeconfig's context.
 """
 
@@ -27,7 +27,7 @@ program()
 
 
 def project_files() -> dict[str, str]:
-    """The content of each file, by its name."""
+    """Return the content of each file by name."""
     return {
         "Pulumi.yaml": _PROJECT,
         "__main__.py": _PROGRAM,

@@ -1,13 +1,14 @@
-"""How far a rollout is. Pure: a DaemonSet and its pods as the cluster shows them -> what to tell."""
+"""The progress of a rollout. Pure: computed from a DaemonSet and its pods as they are in the cluster."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kubernetes_daemonset.objects import Json
+from kubekit import durations
+from kubernetes_daemonset.types import Json
 
-# Reasons of waiting containers that mean trouble; ContainerCreating and PodInitializing are the way it goes.
+# Reasons of waiting containers that are normal; all others mean a problem.
 _USUAL: Final = {"ContainerCreating", "PodInitializing", ""}
 
 
@@ -18,27 +19,27 @@ class Rollout:
     desired: int
     updated: int
     available: int
-    seen: bool  # whether the DaemonSet's controller has looked at this version yet
+    seen: bool  # whether the DaemonSet controller has observed this version
     by_hand: bool = False
 
     @property
     def done(self) -> bool:
         if not self.seen:
             return False
-        # With OnDelete nothing is updated until someone deletes pods.
+        # With OnDelete nothing is updated until pods are deleted.
         return self.available >= self.desired and (self.by_hand or self.updated >= self.desired)
 
     @property
     def certain(self) -> int:
-        """On how many nodes, at least, this version is available: the updated ones need not be the available ones."""
+        """The least number of nodes with this version available: updated nodes need not be the available ones."""
         return max(0, self.updated + self.available - self.desired) if self.seen else 0
 
     def __str__(self) -> str:
         if not self.seen:
-            return "waiting for the DaemonSet's controller"
+            return "waiting for the DaemonSet controller"
         if not self.desired:
             return "no node matches"
-        by_hand = " (OnDelete: delete a pod to have it updated)" if self.by_hand else ""
+        by_hand = " (OnDelete: delete a pod to update it)" if self.by_hand else ""
         return f"{self.updated} of {self.desired} nodes updated, {self.available} available{by_hand}"
 
 
@@ -54,16 +55,18 @@ def rollout(daemon_set: Json) -> Rollout:
 
 
 def troubles(pods: Iterable[Json]) -> list[str]:
-    """Why pods are not running, the most frequent reason first: what a person would look for with kubectl describe."""
-    found = Counter(reason for pod in pods if (reason := _trouble(pod)))
-    return [f"{count} {'pod' if count == 1 else 'pods'}: {reason}" for reason, count in found.most_common()]
+    """Return why pods are not running, the most frequent reason first, as in `kubectl describe`."""
+    reasons = Counter(reason for pod in pods if (reason := _trouble(pod)))
+    return [f"{durations.plural(count, 'pod')}: {reason}" for reason, count in reasons.most_common()]
 
 
 def complaints(events: Iterable[Json]) -> list[str]:
-    """What the DaemonSet's controller complains of, the latest first: pods that it may not create, above all."""
-    warnings = [one for one in events if one.get("type") == "Warning"]
-    latest = sorted(warnings, key=lambda one: one.get("lastTimestamp") or one.get("eventTime") or "", reverse=True)
-    return list(dict.fromkeys(f"{one.get('reason', '?')}: {one.get('message', '')}" for one in latest))
+    """Return the warnings of the DaemonSet controller, the latest first: mostly about pods that it cannot create."""
+    warnings = [event for event in events if event.get("type") == "Warning"]
+    latest = sorted(
+        warnings, key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "", reverse=True
+    )
+    return list(dict.fromkeys(f"{event.get('reason', '?')}: {event.get('message', '')}" for event in latest))
 
 
 def _trouble(pod: Json) -> str:

@@ -1,9 +1,9 @@
-"""Every way in which manifests in the wild write the same thing, brought to the one that the .proto files say.
+"""Normalize the syntax variants of existing manifests to the one of the .proto files.
 
-The original changed its manifests four times and converted none of them: a host path was a text and is now a mapping,
-variables were a mapping and are now a list. All of these load here, as do the shapes that people paste from Kubernetes
-manifests. A function here takes a node and returns the node that is meant; what it does not know it returns untouched,
-for the reader to find fault with.
+The original changed its format four times without converting manifests: a host path was a text and is now a mapping,
+variables were a mapping and are now a list. All variants are supported, and so are fields pasted from Kubernetes
+manifests. A function here takes a node and returns the normalized node. It returns unknown nodes unchanged, so that the
+reader reports them.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,8 +11,8 @@ from typing import Final
 
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from kubernetes_daemonset.syntax import image_parts
-from kubernetes_daemonset.yamltree import is_null, mapping, pairs, scalar
+from kubekit.names import image_parts
+from kubernetes_daemonset.manifest.yamltree import is_null, mapping, pairs, scalar
 
 API_VERSION: Final = "kubernetes.project-planton.org/v1"
 _SUCCESSORS_API_VERSION: Final = "kubernetes.planton.dev/v1"
@@ -24,14 +24,14 @@ _COMPONENT: Final = _KUBERNETES + "kubernetesdaemonset.v1."
 _INTEGER: Final = "tag:yaml.org,2002:int"
 
 
-def shaped(message: str, node: Node) -> Node:
-    """The node as the message of this name wants it."""
+def normalize(message: str, node: Node) -> Node:
+    """Return the node in the form that the message of this name requires."""
     shape = _SHAPES.get(message)
     return shape(node) if shape else node
 
 
-def entries(field: str, node: Node) -> Node:
-    """The node as the map field of this name wants it: a list of `{name: …, …}` becomes a mapping by name."""
+def as_mapping(field: str, node: Node) -> Node:
+    """Return the node in the form that this map field requires: a list of `{name: …, …}` becomes a mapping by name."""
     if field not in _LISTED_BY_NAME or not isinstance(node, SequenceNode):
         return node
     items: list[tuple[Node, Node]] = []
@@ -44,7 +44,7 @@ def entries(field: str, node: Node) -> Node:
 
 
 def _scalar_as(key: str, *aliases: str) -> Callable[[Node], Node]:
-    """A text alone stands for a mapping with this one key; aliases are other names of the key."""
+    """Return a function that turns a scalar into a mapping with this key; aliases are other names of the key."""
 
     def shape(node: Node) -> Node:
         if isinstance(node, ScalarNode) and not is_null(node):
@@ -63,7 +63,7 @@ def _api_version(node: Node) -> Node:
 
 
 def _variable(node: Node) -> Node:
-    """A variable's source: a text, or a mapping; Kubernetes' own valueFrom has its source one level deeper."""
+    """Normalize a variable's source: a text, or a mapping; Kubernetes' valueFrom has its source one level deeper."""
     return _lifted(_scalar_as("value", "string_value", "stringValue")(node))
 
 
@@ -84,7 +84,7 @@ def _lifted(node: Node) -> Node:
 
 
 def _volume_mount(node: Node) -> Node:
-    """The first dialect wrote `host_path: /var/log` and `host_path_type: Directory` side by side."""
+    """Merge `host_path: /var/log` and `host_path_type: Directory`, which the first dialect wrote as two fields."""
     if not isinstance(node, MappingNode):
         return node
     items = list(pairs(node))
@@ -104,20 +104,20 @@ def _volume_mount(node: Node) -> Node:
 def _image(node: Node) -> Node:
     if not isinstance(node, ScalarNode) or is_null(node):
         return _renamed(node, {"repository": "repo"})
-    given = zip(("repo", "tag", "digest"), image_parts(node.value), strict=True)
-    return mapping([(scalar(key, node), scalar(text, node)) for key, text in given if text], node)
+    parts = zip(("repo", "tag", "digest"), image_parts(node.value), strict=True)
+    return mapping([(scalar(key, node), scalar(text, node)) for key, text in parts if text], node)
 
 
 def _container(node: Node) -> Node:
-    """A sidecar's image is one text; `{repo, tag}`, as the app has it, is understood."""
+    """Join a sidecar's image, which is one text, if it is written as `{repo, tag}` like that of the app."""
     return _renamed(node, {}, {"image": _joined_image})
 
 
 def _joined_image(node: Node) -> Node:
     if not isinstance(node, MappingNode):
         return node
-    given = [(_text(key), value) for key, value in pairs(node) if isinstance(value, ScalarNode)]
-    parts = {key: "" if is_null(value) else value.value for key, value in given}
+    scalars = [(_text(key), value) for key, value in pairs(node) if isinstance(value, ScalarNode)]
+    parts = {key: "" if is_null(value) else value.value for key, value in scalars}
     if not parts.get("repo") or parts.keys() - {"repo", "tag", "digest"}:
         return node
     tag = f":{parts['tag']}" if parts.get("tag") else ""
@@ -126,7 +126,7 @@ def _joined_image(node: Node) -> Node:
 
 
 def _port(node: Node) -> Node:
-    """Kubernetes has one `port`, a number or a name; the .proto files have one field for each."""
+    """Split Kubernetes' `port`, a number or a name, into the two fields of the .proto files."""
     if not isinstance(node, MappingNode):
         return node
     return mapping(
@@ -141,7 +141,7 @@ def _port(node: Node) -> Node:
 
 
 def _amounts(node: Node) -> Node:
-    """Kubernetes writes every resource side by side; ours go under `other` unless they have a field."""
+    """Move resources that have no field of their own to `other`; Kubernetes has all of them on one level."""
     if not isinstance(node, MappingNode):
         return node
     named: list[tuple[Node, Node]] = []
@@ -159,7 +159,7 @@ def _amounts(node: Node) -> Node:
 
 
 def _renamed(node: Node, names: Mapping[str, str], values: Mapping[str, Callable[[Node], Node]] | None = None) -> Node:
-    """The same mapping, with keys renamed and the values of some keys reshaped."""
+    """Return the mapping with keys renamed and the values of some keys reshaped."""
     if not isinstance(node, MappingNode):
         return node
     reshape = values or {}
@@ -176,10 +176,10 @@ def _renamed(node: Node, names: Mapping[str, str], values: Mapping[str, Callable
 
 
 def _take(node: MappingNode, wanted: str) -> tuple[Node | None, Node]:
-    """The value of a key, and the mapping without it."""
-    found = [value for key, value in pairs(node) if _text(key) == wanted]
+    """Return the value of a key, and the mapping without it."""
+    values = [value for key, value in pairs(node) if _text(key) == wanted]
     rest = [(key, value) for key, value in pairs(node) if _text(key) != wanted]
-    return (found[0] if len(found) == 1 else None), mapping(rest, node)
+    return (values[0] if len(values) == 1 else None), mapping(rest, node)
 
 
 def _text(key: Node) -> str:

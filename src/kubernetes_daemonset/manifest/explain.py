@@ -1,4 +1,4 @@
-"""What a field of the manifest means, from the comments of the .proto files: `explain spec.container.app`."""
+"""Describe a field of the manifest from the comments of the .proto files: `explain spec.container.app`."""
 
 import functools
 import json
@@ -9,12 +9,12 @@ from typing import cast
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.manifest import entry, fields, is_map, unknown
-from kubernetes_daemonset.paths import NoPath, steps
+from kubernetes_daemonset.manifest.paths import NoPath, steps
+from kubernetes_daemonset.manifest.reader import fields, is_map, map_entry, unknown
 
 
-class NoSuchField(Exception):  # noqa: N818  it says what happened
-    """The path leads nowhere."""
+class NoSuchField(Exception):  # noqa: N818 - named for the condition
+    """The path does not name a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A place in the manifest: what it is, and what can be written below it."""
+    """A field of the manifest: its meaning, and the fields below it."""
 
     path: str
     type: str
@@ -35,28 +35,28 @@ class Explained:
 
 
 def explain(path: str) -> Explained:
-    """By a path as mistakes name it; places in lists may be left out."""
+    """Describe the field at a path as diagnostics write it; list indexes are optional."""
     try:
         return _walk(steps(path))
-    except NoPath as why:
-        raise NoSuchField(str(why)) from why
+    except NoPath as error:
+        raise NoSuchField(str(error)) from error
 
 
 def _walk(path: list[str]) -> Explained:
     message = cast("Descriptor", KubernetesDaemonSet.DESCRIPTOR)
     about, kind, walked = comment(message.full_name), "KubernetesDaemonSet", ""
     inside: Descriptor | None = message
-    many: FieldDescriptor | None = None  # the list or map that the next step may choose from
+    many: FieldDescriptor | None = None  # the list or map that the next step can select from
     for step in path:
         chosen, many = many, None
         if chosen is not None and is_map(chosen):
-            walked, kind = entry(walked, step), _one(_item(chosen))
+            walked, kind = map_entry(walked, step), _one(_item(chosen))
             continue
         if chosen is not None and step.isdecimal():
             kind = _one(chosen)
             continue
         if inside is None:
-            raise NoSuchField(f"{walked} holds one value, so there is no {step} in it")
+            raise NoSuchField(f"{walked} has a single value and no field {step}")
         known = fields(inside)
         what = known.get(step)
         if what is None:
@@ -68,11 +68,13 @@ def _walk(path: list[str]) -> Explained:
 
 
 def described(message: Descriptor) -> tuple[Field, ...]:
-    return tuple(Field(one.name, type_of(one), comment(f"{message.full_name}.{one.name}")) for one in message.fields)
+    return tuple(
+        Field(field.name, type_of(field), comment(f"{message.full_name}.{field.name}")) for field in message.fields
+    )
 
 
 def type_of(what: FieldDescriptor) -> str:
-    """In words: text, number, true or false, the names of messages and enums."""
+    """Return the name of the type: text, number, true or false, or the name of a message or enum."""
     if is_map(what):
         return f"map of names to {_one(_item(what))}"
     return f"list of {_one(what)}" if what.is_repeated else _one(what)
@@ -83,7 +85,7 @@ def comment(name: str) -> str:
 
 
 def message_below(what: FieldDescriptor) -> Descriptor | None:
-    """The message that a field holds, or that each item of its list or map is."""
+    """Return the message type of a field, or of the items of its list or map."""
     return cast("Descriptor | None", _item(what).message_type)
 
 

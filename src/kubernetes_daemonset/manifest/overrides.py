@@ -1,9 +1,9 @@
-"""`--set path=value`: one field of a manifest, of whichever type, replaced by what the command line says.
+"""`--set path=value`: replace one field of a manifest, of any type, from the command line.
 
-The value is YAML, read by the same reader as a manifest: `--set spec.host_network=true`,
+The value is YAML, parsed by the same reader as a manifest: `--set spec.host_network=true`,
 `--set spec.tolerations[0].key=gpu`, `--set 'spec.node_selector[kubernetes.io/os]=linux'`,
-`--set 'spec.tolerations=[{operator: Exists}]'`. `null` takes a field or a map's entry out; no value at all is an
-empty text.
+`--set 'spec.tolerations=[{operator: Exists}]'`. `null` removes a field or a map entry; no value at all is an empty
+string.
 """
 
 from collections.abc import Sequence
@@ -14,34 +14,35 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from yaml import Node
 
-from kubernetes_daemonset import yamltree
-from kubernetes_daemonset.manifest import Loaded, Reader, entry, fields, is_map, unknown
-from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
-from kubernetes_daemonset.paths import NoPath, steps
+from kubekit.diagnostics import Diagnostic, Location
+from kubernetes_daemonset.errors import ManifestError
+from kubernetes_daemonset.manifest import yamltree
+from kubernetes_daemonset.manifest.paths import NoPath, steps
+from kubernetes_daemonset.manifest.reader import Loaded, Reader, fields, is_map, map_entry, unknown
 
-_DIGITS: Final = 6  # of a place in a list; int() raises at thousands of them
+_DIGITS: Final = 6  # of a list index; int() raises an error at thousands of digits
 
 
 def override(loaded: Loaded, assignments: Sequence[str]) -> Loaded:
-    """The manifest with every assignment made, in their order. Raises one ManifestError with all that cannot be."""
-    places = dict(loaded.places)
-    mistakes: list[Mistake] = []
+    """Return the manifest with all assignments applied in order. Raises one ManifestError with all invalid ones."""
+    locations = dict(loaded.locations)
+    diagnostics: list[Diagnostic] = []
     target = type(loaded.input)()
     target.CopyFrom(loaded.input)
     for assignment in assignments:
         try:
-            places |= _assign(target.target, assignment)
-        except ManifestError as why:
-            mistakes += why.mistakes
-    if mistakes:
-        raise ManifestError([*loaded.mistakes, *mistakes])
-    return replace(loaded, input=target, places=places)
+            locations |= _assign(target.target, assignment)
+        except ManifestError as error:
+            diagnostics += error.diagnostics
+    if diagnostics:
+        raise ManifestError([*loaded.diagnostics, *diagnostics])
+    return replace(loaded, input=target, locations=locations)
 
 
-def _assign(manifest: Message, assignment: str) -> dict[str, Place]:
+def _assign(manifest: Message, assignment: str) -> dict[str, Location]:
     path, equals, text = assignment.partition("=")
     source = f"--set {path}"
-    while path.count("[") > path.count("]") and "=" in text:  # an = within brackets belongs to a key
+    while path.count("[") > path.count("]") and "=" in text:  # an = in brackets belongs to a key
         more, _, text = text.partition("=")
         path = f"{path}={more}"
     if not equals or not path:
@@ -51,13 +52,13 @@ def _assign(manifest: Message, assignment: str) -> dict[str, Place]:
         raise _wrong(source, path, "expected one value")
     reader = Reader(source)
     _Walk(reader, source).assign(manifest, _steps(path, source), roots[0] if roots else None, "")
-    if reader.mistakes:
-        raise ManifestError(reader.mistakes)
-    return dict.fromkeys(reader.places, Place(source))
+    if reader.diagnostics:
+        raise ManifestError(reader.diagnostics)
+    return dict.fromkeys(reader.locations, Location(source))
 
 
 class _Walk:
-    """Goes down the steps of a path, and has the reader read the value into where they end."""
+    """Follows the steps of a path and reads the value into the field at its end."""
 
     def __init__(self, reader: Reader, source: str) -> None:
         self._reader = reader
@@ -72,7 +73,7 @@ class _Walk:
         here = f"{path}.{what.name}" if path else what.name
         if not rest:
             message.ClearField(what.name)
-            self._reader.places[here] = Place(self._source)
+            self._reader.locations[here] = Location(self._source)
             if value is not None:
                 self._reader.read(message, what, value, here)
         elif is_map(what):
@@ -84,18 +85,18 @@ class _Walk:
             inner.SetInParent()
             self.assign(inner, rest, value, here)
         else:
-            raise _wrong(self._source, here, f"holds one value, so there is no {'.'.join(rest)} in it")
+            raise _wrong(self._source, here, f"has a single value and no field {'.'.join(rest)}")
 
     def _in_map(
         self, message: Message, what: FieldDescriptor, steps: Sequence[str], value: Node | None, path: str
     ) -> None:
         key, *rest = steps
         items, inner = getattr(message, what.name), what.message_type.fields_by_name["value"]
-        here = entry(path, key)
+        here = map_entry(path, key)
         if inner.message_type and rest:
             self.assign(items[key], rest, value, here)
         elif rest:
-            raise _wrong(self._source, here, f"holds one value, so there is no {'.'.join(rest)} in it")
+            raise _wrong(self._source, here, f"has a single value and no field {'.'.join(rest)}")
         elif value is None:
             items.pop(key, None)
         elif inner.message_type:
@@ -111,30 +112,30 @@ class _Walk:
         items = getattr(message, what.name)
         if not index.isdecimal() or len(index) > _DIGITS or int(index) > len(items):
             many = f"0 to {len(items)}" if items else "0"
-            text = f'"{index}" is no place in this list; write {many} in the brackets ({len(items)} adds one)'
+            text = f'"{index}" is not a valid index of this list; expected {many} ({len(items)} appends an item)'
             raise _wrong(self._source, path, text)
         here, at = f"{path}[{index}]", int(index)
         is_new = at == len(items)
         if rest and what.message_type:
             self.assign(items.add() if is_new else items[at], rest, value, here)
         elif rest:
-            raise _wrong(self._source, here, f"holds one value, so there is no {'.'.join(rest)} in it")
+            raise _wrong(self._source, here, f"has a single value and no field {'.'.join(rest)}")
         elif value is None:
-            raise _wrong(self._source, here, "one item alone cannot be taken out; write the whole list")
+            raise _wrong(self._source, here, "a single item cannot be removed; set the whole list")
         elif what.message_type:
             item = items.add() if is_new else items[at]
             item.Clear()
             self._reader.fill(item, value, here)
-        elif (found := self._reader.value(what, value, here)) is not None:
-            items[at : at + 1] = [found]
+        elif (item_value := self._reader.value(what, value, here)) is not None:
+            items[at : at + 1] = [item_value]
 
 
 def _steps(path: str, source: str) -> list[str]:
     try:
         return steps(path)
-    except NoPath as why:
-        raise _wrong(source, "", str(why)) from why
+    except NoPath as error:
+        raise _wrong(source, "", str(error)) from error
 
 
 def _wrong(source: str, path: str, text: str) -> ManifestError:
-    return ManifestError([Mistake(path, text, Place(source))])
+    return ManifestError([Diagnostic(path, text, Location(source))])

@@ -1,13 +1,11 @@
-"""YAML -> message, with the place of every field, and all that could not be read.
+"""Parse YAML into a message, with the location of every field and all syntax errors.
 
-The reader walks the YAML nodes beside the message's own description, so there is no second list of fields to keep: what
-the .proto files say is what may be written, in snake_case or camelCase. Shapes that differ are brought together by
-`dialects` before a message is read.
+The reader walks the YAML nodes along the message descriptor, so there is no second list of fields to maintain: the
+.proto files define the fields, in snake_case or camelCase. Syntax variants are normalized by `dialects` before a
+message is read.
 """
 
-import difflib
 import functools
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
@@ -16,78 +14,85 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from kubernetes_daemonset import dialects, yamltree
-from kubernetes_daemonset.api.buf.validate import validate_pb2
+from kubekit.diagnostics import Diagnostic, Location
+from kubekit.suggestions import did_you_mean
+from kubernetes_daemonset.api.shared import bounds_pb2
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
-from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
+from kubernetes_daemonset.errors import ManifestError
+from kubernetes_daemonset.manifest import dialects, yamltree
 
 MAX_NODES: Final = 100_000  # aliases can make a small file stand for billions
+MAX_CHARACTERS: Final = 64 * 2**20  # of all texts and paths of one file: an alias of a long text is a copy of it
 MAX_MISTAKES: Final = 1_000  # and so for as many mistakes
 
 KIND: Final = "KubernetesDaemonSet"
 
-_CLOSE: Final = 0.9  # KubernetesDaemonset is; KubernetesDeployment is not
-_SHOWN: Final = 12  # names of fields in one message: more than anyone reads
-_DIGITS: Final = 24  # more than any number that fits has, with its sign and 0x; int() raises at thousands of them
+_CLOSE: Final = 0.9  # KubernetesDaemonset is close; KubernetesDeployment is not
+_SHOWN: Final = 12  # field names in one message
+_DIGITS: Final = 24  # longer than any valid number with sign and 0x; int() raises an error at thousands of digits
 
 _BOOLEANS: Final = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
 _INTEGERS: Final = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
     FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
 }
-_AT_LEAST: Final = re.compile(r"this >= (-?[0-9]+)")
-_AT_MOST: Final = re.compile(r"this <= (-?[0-9]+)")
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A manifest, what it was given with, and where each of its fields was written."""
+    """A manifest with its stack input, and the location of each of its fields."""
 
     input: KubernetesDaemonSetStackInput
     source: str
-    places: Mapping[str, Place]
-    mistakes: tuple[Mistake, ...] = ()
-    """What could not be read. The rest was: `validate` says all that is wrong with both."""
-    unread: frozenset[str] = frozenset()
-    """The fields that are not as they were written, since they could not be read."""
+    locations: Mapping[str, Location]
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """Syntax errors. The rest was read: `validate` reports what is wrong with both."""
+    unreadable: frozenset[str] = frozenset()
+    """The fields that could not be read and therefore do not have the value in the file."""
 
     @property
     def manifest(self) -> KubernetesDaemonSet:
         return self.input.target
 
-    def place(self, path: str) -> Place:
-        """Where a field was written, or else the nearest field above it that was."""
-        return next((self.places[one] for one in upwards(path) if one in self.places), Place(self.source))
+    def location(self, path: str) -> Location:
+        """Return the location of a field, or of its nearest ancestor in the file."""
+        return next(
+            (self.locations[ancestor] for ancestor in ancestors(path) if ancestor in self.locations),
+            Location(self.source),
+        )
 
 
 def load(content: bytes, source: str, *, skip_others: bool = False) -> list[Loaded]:
-    """Every manifest of a text, each with what could not be read of it: nothing is raised, `validate` says it all.
+    """Return every manifest of a text, each with its syntax errors. Nothing is raised: `validate` reports everything.
 
-    Documents of other kinds are mistakes, or are left alone: a folder may hold much that is not ours.
+    Documents of other kinds are errors, or are skipped: a directory can contain unrelated files.
     """
     loaded = list(_each(content, source, skip_others=skip_others))
     if not loaded and not skip_others:
-        nothing = Mistake("", f"nothing in it; write a manifest of kind {KIND}", Place(source))
+        nothing = Diagnostic("", f"is empty; expected a manifest of kind {KIND}", Location(source))
         return [_unreadable([nothing], source)]
     return loaded
 
 
 def _each(content: bytes, source: str, *, skip_others: bool) -> Iterator[Loaded]:
+    characters = 0
     try:
         for root in yamltree.each_document(content, source):
             if not (skip_others and _is_clearly_another_kind(root)):
-                yield _document(root, source)
-    except ManifestError as why:  # what follows is not read: a limit that each of many documents may reach is none
-        yield _unreadable(why.mistakes, source)
+                reader = Reader(source, characters=characters)
+                yield _document(root, reader)
+                characters = reader.characters
+    except ManifestError as error:  # what follows is not read: a limit that each of many documents may reach is none
+        yield _unreadable(error.diagnostics, source)
 
 
-def _unreadable(mistakes: list[Mistake], source: str) -> Loaded:
-    return Loaded(KubernetesDaemonSetStackInput(), source, {}, tuple(mistakes), frozenset({""}))
+def _unreadable(diagnostics: list[Diagnostic], source: str) -> Loaded:
+    return Loaded(KubernetesDaemonSetStackInput(), source, {}, tuple(diagnostics), frozenset({""}))
 
 
 def _kind(root: Node) -> ScalarNode | None:
-    """The kind that a document names; None if it names none."""
+    """Return the kind of a document, or None if it has none."""
     if isinstance(root, MappingNode):
         for key, value in yamltree.pairs(root):
             named = isinstance(key, ScalarNode) and key.value == "kind"
@@ -97,9 +102,9 @@ def _kind(root: Node) -> ScalarNode | None:
 
 
 def _is_clearly_another_kind(root: Node) -> bool:
-    """A kind that is ours but for a slip is a mistake, in a folder of many kinds too."""
+    """Return whether the kind is not ours. A misspelled kind of ours is an error, also in a directory of many kinds."""
     kind = _kind(root)
-    return kind is not None and not difflib.get_close_matches(kind.value, [KIND], cutoff=_CLOSE)
+    return kind is not None and did_you_mean(kind.value, [KIND], cutoff=_CLOSE) is None
 
 
 def _is_another_kind(root: Node) -> bool:
@@ -107,25 +112,27 @@ def _is_another_kind(root: Node) -> bool:
     return kind is not None and kind.value != KIND
 
 
-def _document(root: Node, source: str) -> Loaded:
-    reader = Reader(source)
+def _document(root: Node, reader: "Reader") -> Loaded:
+    source = reader.source
     result = KubernetesDaemonSetStackInput()
     if _is_stack_input(root):
         reader.fill(result, root, "")
-        places = {path.removeprefix("target."): place for path, place in reader.places.items()}
-        return Loaded(result, source, places, tuple(reader.mistakes), frozenset(map(_within_target, reader.unread)))
-    if (kind := _kind(root)) and _is_another_kind(root):  # its fields mean something else: nothing is said about them
-        reader.note(kind, "kind", f"{yamltree.kind(kind)} is another kind; write {KIND}")
-        return _unreadable(reader.mistakes, source)
+        locations = {path.removeprefix("target."): location for path, location in reader.locations.items()}
+        return Loaded(
+            result, source, locations, tuple(reader.diagnostics), frozenset(map(_within_target, reader.unreadable))
+        )
+    if (kind := _kind(root)) and _is_another_kind(root):  # its fields have other meanings: they are not checked
+        reader.note(kind, "kind", f"{yamltree.kind(kind)} is invalid; expected {KIND}")
+        return _unreadable(reader.diagnostics, source)
     result.target.SetInParent()
     reader.fill(result.target, root, "")
-    if reader.mistakes and reader.places.keys() == {""}:  # not one field of it is a manifest's
-        return _unreadable(reader.mistakes, source)
-    return Loaded(result, source, reader.places, tuple(reader.mistakes), frozenset(reader.unread))
+    if reader.diagnostics and reader.locations.keys() == {""}:  # it has none of the fields of a manifest
+        return _unreadable(reader.diagnostics, source)
+    return Loaded(result, source, reader.locations, tuple(reader.diagnostics), frozenset(reader.unreadable))
 
 
 def _within_target(path: str) -> str:
-    """A path as the manifest in a stack input has it."""
+    """Return a path of a stack input relative to its manifest."""
     return "" if path == "target" else path.removeprefix("target.")
 
 
@@ -137,36 +144,38 @@ def _is_stack_input(root: Node) -> bool:
 
 @dataclass
 class Reader:
-    """Reads nodes into messages, and notes each mistake instead of stopping at it."""
+    """Reads nodes into messages, and records each error instead of stopping."""
 
     source: str
-    mistakes: list[Mistake] = field(default_factory=list)
-    places: dict[str, Place] = field(default_factory=dict)
-    unread: set[str] = field(default_factory=set)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    locations: dict[str, Location] = field(default_factory=dict)
+    unreadable: set[str] = field(default_factory=set)
     nodes: int = 0
+    characters: int = 0
+    """Of texts and paths, with those of the documents before this one."""
 
     def fill(self, message: Message, node: Node, path: str) -> None:
-        """Reads a mapping into a message."""
+        """Read a mapping into a message."""
         self._count(node, path)
-        node = dialects.shaped(message.DESCRIPTOR.full_name, node)
-        self.places[path] = yamltree.place(node, self.source)
+        node = dialects.normalize(message.DESCRIPTOR.full_name, node)
+        self.locations[path] = yamltree.location(node, self.source)
         if yamltree.is_null(node):
             return
         if not isinstance(node, MappingNode):
             self._cannot_read(node, path, f"a mapping with {_some(fields(message.DESCRIPTOR))}")
             return
-        given: dict[str, str] = {}
-        misspelt = {self._entry(message, key, value, path, given) for key, value in yamltree.pairs(node)}
-        self.unread |= {_below(path, name) for name in misspelt - given.keys() if name}
+        seen: dict[str, str] = {}
+        misspelt = {self._entry(message, key, value, path, seen) for key, value in yamltree.pairs(node)}
+        self.unreadable |= {_child(path, name) for name in misspelt - seen.keys() if name}
 
     def read(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> None:
-        """Reads a node into one field of a message."""
+        """Read a node into one field of a message."""
         self._count(node, path)
-        self.places[path] = yamltree.place(node, self.source)
+        self.locations[path] = yamltree.location(node, self.source)
         if yamltree.is_null(node):
-            return  # as in Kubernetes: written and empty is as good as left out
+            return  # as in Kubernetes, null means omitted
         if is_map(what):
-            self._map(message, what, dialects.entries(what.full_name, node), path)
+            self._map(message, what, dialects.as_mapping(what.full_name, node), path)
         elif what.is_repeated:
             self._list(message, what, node, path)
         elif what.message_type:
@@ -178,31 +187,31 @@ class Reader:
             setattr(message, what.name, value)
 
     def value(self, what: FieldDescriptor, node: Node, path: str) -> str | int | bool | None:
-        """A scalar as the field wants it; None, with a mistake noted, if it cannot be that."""
+        """Return a scalar converted to the field's type, or None with an error recorded."""
         if not isinstance(node, ScalarNode):
             self._cannot_read(node, path, _wanted(what))
             return None
         if yamltree.is_null(node):
-            self._cannot_read(node, path, _wanted(what), "; write what is meant, or leave it out")
+            self._cannot_read(node, path, _wanted(what), "; set a value or remove it")
             return None
         text = node.value
-        found: str | int | bool | None
+        result: str | int | bool | None
         match what.cpp_type:
             case FieldDescriptor.CPPTYPE_STRING:
-                # 9200, true and 1.20 are texts here; they keep the form in which they were written.
-                found = text if _is_unicode(text) else None
+                # 9200, true and 1.20 are strings here; they keep their notation.
+                result = text if _is_unicode(text) else None
             case FieldDescriptor.CPPTYPE_BOOL:
-                found = _BOOLEANS.get(text.lower())
+                result = _BOOLEANS.get(text.lower())
             case FieldDescriptor.CPPTYPE_ENUM:
-                found = _enum_value(what, text)
+                result = _enum_value(what, text)
             case _:
-                found = _integer(text, *_INTEGERS[what.cpp_type])
-        if found is None:
+                result = _integer(text, *_INTEGERS[what.cpp_type])
+        if result is None:
             self._cannot_read(node, path, _wanted(what), _nearest_enum_value(what, text))
-        return found
+        return result
 
-    def _entry(self, message: Message, key: Node, value: Node, path: str, given: dict[str, str]) -> str:
-        """Reads one entry of a mapping. Returns the field that was probably meant, if it is none of the message's."""
+    def _entry(self, message: Message, key: Node, value: Node, path: str, seen: dict[str, str]) -> str:
+        """Read one entry of a mapping. For an unknown field, return the one that was probably meant."""
         known = fields(message.DESCRIPTOR)
         name = key.value if isinstance(key, ScalarNode) else ""
         what = known.get(name)
@@ -210,14 +219,14 @@ class Reader:
             self.note(key, path, unknown(yamltree.kind(key), name, known))
             near = _nearest(name, known)
             return known[near].name if near else ""
-        if what.name in given:
-            also = "" if given[what.name] == name else f" (also as {given[what.name]})"
-            self.note(key, _below(path, what.name), f"given twice{also}; leave one out")
+        if what.name in seen:
+            also = "" if seen[what.name] == name else f" (also as {seen[what.name]})"
+            self.note(key, _child(path, what.name), f"is defined twice{also}; remove one")
             return ""
-        given[what.name] = name
-        self.read(message, what, value, _below(path, what.name))
-        # The key's place says more than the value's: an empty value may be on no line at all.
-        self.places[_below(path, what.name)] = yamltree.place(key, self.source)
+        seen[what.name] = name
+        self.read(message, what, value, _child(path, what.name))
+        # The location of the key is more useful than that of the value: an empty value can be on another line.
+        self.locations[_child(path, what.name)] = yamltree.location(key, self.source)
         return ""
 
     def _list(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> None:
@@ -231,9 +240,9 @@ class Reader:
                 self.fill(items.add(), item, here)
                 continue
             self._count(item, here)
-            self.places[here] = yamltree.place(item, self.source)
+            self.locations[here] = yamltree.location(item, self.source)
             if (value := self.value(what, item, here)) is None:
-                self.unread.add(path)  # those that follow are not where they were written
+                self.unreadable.add(path)  # the indexes of the following items are shifted
             else:
                 items.append(value)
 
@@ -247,67 +256,72 @@ class Reader:
             if not isinstance(key, ScalarNode) or yamltree.is_null(key) or not _is_unicode(key.value):
                 self._cannot_read(key, path, "a name")
                 continue
-            here = entry(path, key.value)
+            here = map_entry(path, key.value)
             if key.value in items:
-                self.note(key, here, "given twice; leave one out")
+                self.note(key, here, "is defined twice; remove one")
                 continue
             self._count(value, here)
             if yamltree.is_null(value):
-                self.note(key, here, "found nothing; write what is meant, or '' for an empty text")
-                self.unread.add(here)
+                self.note(key, here, "found nothing; set a value, or '' for an empty text")
+                self.unreadable.add(here)
             elif inner.message_type:
                 self.fill(items[key.value], value, here)
             elif (text := self.value(inner, value, here)) is not None:
                 items[key.value] = text
-            self.places[here] = yamltree.place(key, self.source)
+            self.locations[here] = yamltree.location(key, self.source)
 
     def _oneof_is_free(self, message: Message, what: FieldDescriptor, node: Node, path: str) -> bool:
         oneof = what.containing_oneof
         taken = message.WhichOneof(oneof.name) if oneof else None
         if taken is None or taken == what.name:
             return True
-        self.note(node, path, f"cannot stand beside {taken}; leave one of them out")
+        self.note(node, path, f"cannot be combined with {taken}; remove one of them")
         return False
 
     def _count(self, node: Node, path: str) -> None:
-        """Bounds the work. How deep it goes need not be bounded: no message holds one of its own kind."""
+        """Limit the number of nodes. The depth needs no limit: no message contains its own type."""
         self.nodes += 1
+        self.characters += len(path) + (len(node.value) if isinstance(node, ScalarNode) else 0)
         if self.nodes > MAX_NODES:
-            self._give_up(node, path, f"more than {MAX_NODES:,} values, by aliases perhaps")
+            self._give_up(node, path, f"more than {MAX_NODES:,} values; check for nested aliases")
+        if self.characters > MAX_CHARACTERS:
+            self._give_up(node, "", f"more than {MAX_CHARACTERS:,} characters; check for nested aliases")
 
     def note(self, node: Node, path: str, text: str) -> None:
-        self.mistakes.append(Mistake(path, text, yamltree.place(node, self.source)))
-        if len(self.mistakes) >= MAX_MISTAKES:
-            self._give_up(node, path, f"{MAX_MISTAKES:,} mistakes so far; the rest was not read")
+        self.diagnostics.append(Diagnostic(path, text, yamltree.location(node, self.source)))
+        if len(self.diagnostics) >= MAX_MISTAKES:
+            self._give_up(node, path, f"{MAX_MISTAKES:,} errors; the rest of the file was not read")
 
     def _cannot_read(self, node: Node, path: str, expected: str, besides: str = "") -> None:
         self.note(node, path, f"expected {expected}, found {yamltree.kind(node)}{besides}")
-        self.unread.add(path)
+        self.unreadable.add(path)
 
-    def _give_up(self, node: Node, path: str, why: str) -> NoReturn:
-        raise ManifestError([*self.mistakes, Mistake(path, why, yamltree.place(node, self.source))])
+    def _give_up(self, node: Node, path: str, text: str) -> NoReturn:
+        raise ManifestError([*self.diagnostics, Diagnostic(path, text, yamltree.location(node, self.source))])
 
 
 @functools.cache
 def fields(message: Descriptor) -> dict[str, FieldDescriptor]:
-    """A message's fields by both of their names: snake_case first, then camelCase."""
+    """Return a message's fields by both of their names: snake_case first, then camelCase."""
     return {what.name: what for what in message.fields} | {what.json_name: what for what in message.fields}
 
 
-def entry(path: str, key: str) -> str:
-    """The path of a map's entry."""
+def map_entry(path: str, key: str) -> str:
+    """Return the path of a map entry."""
     return f"{path}.{key}" if key.replace("_", "").replace("-", "").isalnum() else f'{path}["{key}"]'
 
 
-def upwards(path: str) -> Iterator[str]:
-    """A field's path, and that of each field around it; last the root's, which is empty."""
+def ancestors(path: str) -> Iterator[str]:
+    """Yield a field's path and those of its ancestors; the last one is the root, which is empty."""
     while path:
         yield path
-        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        # A map's key is one step, whatever is in it. No map is in another one.
+        end = path.find('["') if path.endswith('"]') else max(path.rfind("."), path.rfind("["), 0)
+        path = path[:end]
     yield ""
 
 
-def _below(path: str, name: str) -> str:
+def _child(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
@@ -317,11 +331,11 @@ def is_map(what: FieldDescriptor) -> bool:
 
 def unknown(found: str, name: str, known: Mapping[str, FieldDescriptor]) -> str:
     near = _nearest(name, known)
-    return f"unknown field {found}; {f'did you mean {near}?' if near else f'it has {_some(known)}'}"
+    return f"unknown field {found}; {f'did you mean {near}?' if near else f'expected {_some(known)}'}"
 
 
 def _nearest(name: str, known: Mapping[str, FieldDescriptor]) -> str:
-    return next(iter(difflib.get_close_matches(name, known, n=1)), "")
+    return did_you_mean(name, known) or ""
 
 
 def _some(known: Mapping[str, FieldDescriptor]) -> str:
@@ -342,22 +356,21 @@ def _wanted(what: FieldDescriptor) -> str:
 
 
 def _range(what: FieldDescriptor) -> str:
-    """What the field's rule in the .proto file allows; nothing if it has none."""
-    extensions: Any = what.GetOptions().Extensions  # whose types do not know the extensions that protoc writes
-    options: validate_pb2.FieldRules = extensions[validate_pb2.field]
-    rule = " ".join(one.expression for one in [*options.cel, *options.repeated.items.cel])
-    least, most = _AT_LEAST.search(rule), _AT_MOST.search(rule)
-    high = most[1] if most else _INTEGERS[what.cpp_type][1]
-    return f" from {least[1]} to {high}" if least else ""
+    """Return the bounds of the field in the .proto file, or "" if it has none."""
+    extensions: Any = what.GetOptions().Extensions  # its type does not include the extensions that protoc generates
+    if bounds_pb2.least not in extensions:
+        return ""
+    most = extensions[bounds_pb2.most] if bounds_pb2.most in extensions else _INTEGERS[what.cpp_type][1]
+    return f" from {extensions[bounds_pb2.least]} to {most}"
 
 
 def _integer(text: str, low: int, high: int) -> int | None:
-    """A whole number as YAML writes it: 10, -1, 1_000, 0x1f, 0o644, and 0644, which is octal."""
+    """Return a whole number in YAML notation: 10, -1, 1_000, 0x1f, 0o644, and 0644, which is octal."""
     digits = text.replace("_", "")
     if len(digits) > _DIGITS:
         return None
     sign, digits = (-1, digits[1:]) if digits.startswith("-") else (1, digits.removeprefix("+"))
-    if not digits[:1].isdecimal():  # int() would take a second sign, and spaces
+    if not digits[:1].isdecimal():  # int() would accept a second sign, and spaces
         return None
     octal = len(digits) > 1 and digits.isdecimal() and digits.startswith("0")
     try:
@@ -377,10 +390,10 @@ def _enum_value(what: FieldDescriptor, text: str) -> int | None:
 def _nearest_enum_value(what: FieldDescriptor, text: str) -> str:
     if what.cpp_type != FieldDescriptor.CPPTYPE_ENUM:
         return ""
-    near = difflib.get_close_matches(text, what.enum_type.values_by_name, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = did_you_mean(text, what.enum_type.values_by_name)
+    return f"; did you mean {near}?" if near else ""
 
 
 def _is_unicode(text: str) -> bool:
-    """YAML's escapes can write halves of surrogate pairs, which are no characters."""
+    """Return whether the text is valid Unicode. YAML's escapes can produce lone surrogates."""
     return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)

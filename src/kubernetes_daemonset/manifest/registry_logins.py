@@ -1,9 +1,9 @@
-"""A Docker config.json -> the logins that some images need, and nothing else of it.
+"""Extract the registry credentials that some images need from a Docker config.json, and nothing else.
 
-Such a file is a person's own: it holds logins of other registries, the passwords of proxies and headers with tokens. A
-pull secret is read by everyone who can read Secrets in the namespace, so only what a kubelet uses goes into it.
-Keys are matched as the kubelet does (k8s.io/kubernetes/pkg/credentialprovider): by host with wildcards, by port,
-and by the beginning of the path.
+Such a file is personal: it contains credentials of other registries, proxy passwords and headers with tokens. A pull
+secret can be read by everyone who can read Secrets in the namespace, so only what a kubelet uses is copied to it.
+Keys are matched as in the kubelet (k8s.io/kubernetes/pkg/credentialprovider): by host with wildcards, by port,
+and by path prefix.
 """
 
 import fnmatch
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from kubernetes_daemonset.syntax import image_parts
+from kubekit.names import image_parts
 
 _HUB: Final = "docker.io"
 _HUBS_OLD_NAME: Final = "index.docker.io"  # what `docker login` writes
@@ -24,15 +24,15 @@ _HELPERS: Final = ("credsStore", "credHelpers")
 
 @dataclass(frozen=True, slots=True)
 class Logins:
-    """What is left of a file: the text of a pull secret, empty if no login is of use."""
+    """The extracted credentials: the content of a pull secret, empty if no credentials match."""
 
     text: str
     by_helper: bool = False
-    """Whether the file names a credential helper, which may hold the missing logins."""
+    """Whether the file names a credential helper, which might have the missing credentials."""
 
 
 def read(text: str) -> Mapping[str, Any] | None:
-    """The content of a Docker config.json; None if it is not one."""
+    """Return the content of a Docker config.json, or None if it is not one."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -47,7 +47,7 @@ def needed(config: Mapping[str, Any], images: Iterable[str]) -> Logins:
         for key, entry in config["auths"].items()
         if any(_matches(key, *name) for name in used) and (login := _login(entry))
     }
-    return Logins(json.dumps({"auths": kept}) if kept else "", by_helper=any(config.get(one) for one in _HELPERS))
+    return Logins(json.dumps({"auths": kept}) if kept else "", by_helper=any(config.get(helper) for helper in _HELPERS))
 
 
 def registry(image: str) -> str:
@@ -55,7 +55,7 @@ def registry(image: str) -> str:
 
 
 def _login(entry: object) -> dict[str, str]:
-    """Without what no kubelet reads, such as identity tokens; empty if it cannot log in."""
+    """Return the fields that a kubelet reads, which excludes identity tokens; empty if they are not sufficient."""
     if not isinstance(entry, dict):
         return {}
     kept = {key: value for key in _READ_BY_KUBELETS if isinstance(value := entry.get(key), str) and value}
@@ -63,7 +63,7 @@ def _login(entry: object) -> dict[str, str]:
 
 
 def _full_name(image: str) -> tuple[str, str]:
-    """Registry and path, as runtimes complete them: `agent` is docker.io and /library/agent."""
+    """Return registry and path, completed as runtimes do: `agent` is docker.io and /library/agent."""
     repository, _, _ = image_parts(image)
     first, slash, rest = repository.partition("/")
     if not slash or not (set(".:") & set(first) or first == "localhost"):
@@ -78,18 +78,18 @@ def _full_name(image: str) -> tuple[str, str]:
 def _matches(key: str, host: str, path: str) -> bool:
     try:
         where = urlsplit(key if key.startswith(("http://", "https://")) else f"https://{key}")
-    except ValueError:  # no address at all
+    except ValueError:  # not an address
         return False
-    found = where.netloc.rpartition("@")[2]
+    registry_host = where.netloc.rpartition("@")[2]
     prefix = where.path[3:] if where.path.startswith(_API_VERSIONS) else where.path
     prefix = "" if prefix == "/" else prefix
-    if host == _HUB and found == _HUBS_OLD_NAME:
-        found = _HUB
-    return _same_host(found, host) and path.startswith(prefix)
+    if host == _HUB and registry_host == _HUBS_OLD_NAME:
+        registry_host = _HUB
+    return _same_host(registry_host, host) and path.startswith(prefix)
 
 
 def _same_host(pattern: str, host: str) -> bool:
-    """Equal ports, and part by part equal names, in which a * does not reach beyond a dot."""
+    """Return whether ports and all parts of the names match; a * does not match a dot."""
     wanted, found = _parts(pattern), _parts(host)
     return len(wanted) == len(found) and all(map(fnmatch.fnmatchcase, found, map(_literal_brackets, wanted)))
 
@@ -102,5 +102,5 @@ def _parts(host: str) -> list[str]:
 
 
 def _literal_brackets(pattern: str) -> str:
-    """Those of an IPv6 address; fnmatch would take them for a set of letters."""
+    """Escape the brackets of an IPv6 address, which fnmatch would read as a character set."""
     return pattern.replace("[", "[[]")

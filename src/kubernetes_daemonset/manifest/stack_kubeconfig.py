@@ -3,7 +3,7 @@
 A kubeconfig can name programs (`exec`, `auth-provider`) and files, which client-go runs and reads where the deployment
 runs. A stack input can come from another party, so these are rejected unless the environment says that it is trusted.
 
-The check is a list of what is allowed. client-go matches keys without regard to case, and two YAML parsers can disagree
+The check is an allowlist. client-go matches keys case-insensitively, and two YAML parsers can disagree
 about duplicate keys, tags and directives. So a key must be spelled exactly, and the provider never sees the original
 text, only JSON of the fields that were checked. `proxy-url` is allowed: it chooses where the connection goes, and so
 does `server`.
@@ -18,13 +18,13 @@ from typing import Any, Final
 
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from kubernetes_daemonset import yamltree
-from kubernetes_daemonset.mistakes import ManifestError
-from kubernetes_daemonset.objects import Json
+from kubernetes_daemonset.errors import ManifestError
+from kubernetes_daemonset.manifest import yamltree
+from kubernetes_daemonset.types import Json
 
 TRUST: Final = "KUBERNETES_DAEMONSET_TRUST_KUBECONFIG"
 
-_MAX_NODES: Final = 20_000  # aliases let a small file stand for billions
+_MAX_NODES: Final = 20_000  # aliases can expand a small file to billions of nodes
 _TEXT_TAG: Final = "tag:yaml.org,2002:str"
 _BOOLEANS: Final = {"true": True, "false": False}
 
@@ -91,7 +91,7 @@ _NAMES_OF_PROGRAMS: Final = ("command", "name")
 
 
 class TrustError(Exception):
-    """The variable that trusts kubeconfigs has a value that it cannot have."""
+    """The variable that trusts kubeconfigs has an invalid value."""
 
 
 def is_trusted(environment: Mapping[str, str]) -> bool:
@@ -102,7 +102,7 @@ def is_trusted(environment: Mapping[str, str]) -> bool:
 
 
 def problems(encoded: str, environment: Mapping[str, str]) -> list[str]:
-    """What is wrong with a kubeconfig in base64, each with the field in it."""
+    """Return what is wrong with a kubeconfig in base64, each with its field."""
     try:
         trusted = is_trusted(environment)
         _, root = _decoded(encoded)
@@ -112,19 +112,20 @@ def problems(encoded: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def for_provider(encoded: str, environment: Mapping[str, str]) -> str:
-    """What the provider is given: the text itself if it is trusted, else what was checked, as JSON."""
+    """Return the kubeconfig for the provider: the text itself if trusted, otherwise the checked fields as JSON."""
     assert not problems(encoded, environment), "only a kubeconfig without problems is passed on"
     text, root = _decoded(encoded)
     return text if is_trusted(environment) else json.dumps(_checked(root)[0])
 
 
 def _decoded(encoded: str) -> tuple[str, MappingNode]:
-    """Raises ValueError or ManifestError if it is not a mapping in YAML in base64."""
+    """Decode a YAML mapping in base64. Raises ValueError or ManifestError if it is not one."""
     text = base64.b64decode("".join(encoded.split()), validate=True).decode()
-    roots = yamltree.documents(text.encode(), "kubeconfig")
-    if len(roots) != 1 or not isinstance(roots[0], MappingNode):
+    roots = yamltree.each_document(text.encode(), "kubeconfig")
+    root = next(roots, None)
+    if not isinstance(root, MappingNode) or next(roots, None) is not None:
         raise ValueError("not one mapping")
-    return text, roots[0]
+    return text, root
 
 
 def _checked(root: MappingNode) -> tuple[Json, list[str]]:
@@ -141,26 +142,26 @@ class _TooLargeError(Exception):
 
 @dataclass
 class _Check:
-    """Walks nodes beside the list of fields. Returns what is allowed, and notes all else."""
+    """Walks the nodes along the list of fields, returns what is allowed and records the rest."""
 
     problems: list[str] = field(default_factory=list)
     nodes: int = 0
 
     def config(self, root: MappingNode) -> Json:
-        found: Json = {}
+        content: Json = {}
         for key, value in self._pairs(root, "", [*_FIELDS[""], *_ENTRIES]):
             if key in _ENTRIES:
-                found[key] = self._entries(value, key)
+                content[key] = self._entries(value, key)
             else:
-                self._take(found, "", key, value, key)
+                self._take(content, "", key, value, key)
         for key, expected in _FIXED.items():
-            if key in found and found[key] != expected:
-                self._note(key, f'"{found[key]}" is invalid; expected {expected}')
-        return found
+            if key in content and content[key] != expected:
+                self._note(key, f'"{content[key]}" is invalid; expected {expected}')
+        return content
 
     def _entries(self, node: Node, path: str) -> list[Json]:
         singular = _ENTRIES[path]
-        found = []
+        entries = []
         for at, item in enumerate(self._items(node, path)):
             here = f"{path}[{at}]"
             entry: Json = {}
@@ -169,25 +170,25 @@ class _Check:
                     self._set(entry, key, self._text(value, f"{here}.name"))
                 else:
                     entry[key] = self._section(singular, value, f"{here}.{key}")
-            found.append(entry)
-        return found
+            entries.append(entry)
+        return entries
 
     def _section(self, section: str, node: Node, path: str) -> Json:
-        found: Json = {}
+        fields: Json = {}
         for key, value in self._pairs(node, path, list(_FIELDS[section]), _FORBIDDEN.get(section, {})):
-            self._take(found, section, key, value, f"{path}.{key}")
-        return found
+            self._take(fields, section, key, value, f"{path}.{key}")
+        return fields
 
-    def _take(self, found: Json, section: str, key: str, node: Node, path: str) -> None:
+    def _take(self, fields: Json, section: str, key: str, node: Node, path: str) -> None:
         match _FIELDS[section][key]:
             case _Kind.TEXT:
-                self._set(found, key, self._text(node, path))
+                self._set(fields, key, self._text(node, path))
             case _Kind.FLAG:
-                self._set(found, key, self._flag(node, path))
+                self._set(fields, key, self._flag(node, path))
             case _Kind.TEXTS:
-                found[key] = self._texts(node, path)
+                fields[key] = self._texts(node, path)
             case _Kind.TEXTS_BY_NAME:
-                found[key] = {name: self._texts(value, f"{path}.{name}") for name, value in self._pairs(node, path)}
+                fields[key] = {name: self._texts(value, f"{path}.{name}") for name, value in self._pairs(node, path)}
             case _Kind.UNUSED:
                 pass
 
@@ -198,7 +199,7 @@ class _Check:
         allowed: list[str] | None = None,
         forbidden: Mapping[str, str] | None = None,
     ) -> Iterator[tuple[str, Node]]:
-        """The allowed keys and their values; every other key is a problem, and so is one that is written twice."""
+        """Yield the allowed keys and their values. Every other key is a problem, and so is a duplicate key."""
         self._count()
         if yamltree.is_null(node):
             return
@@ -213,7 +214,7 @@ class _Check:
                 continue
             here = f"{path}.{key.value}" if path else key.value
             if key.value in seen:
-                self._note(here, "is written twice; expected it once")
+                self._note(here, "is defined twice; expected once")
             seen.add(key.value)
             if allowed is None or key.value in allowed:
                 yield key.value, value
@@ -237,7 +238,7 @@ class _Check:
         return []
 
     def _text(self, node: Node, path: str) -> str | None:
-        """Values are not shown: they can be secrets."""
+        """Return the text of a node. Messages do not include values: they can be secrets."""
         self._count()
         if isinstance(node, ScalarNode) and node.tag == _TEXT_TAG:
             return str(node.value)
@@ -257,9 +258,9 @@ class _Check:
             self._note(path, "is invalid; expected true or false")
         return None
 
-    def _set(self, found: Json, key: str, value: Any) -> None:  # noqa: ANN401 - a field's value
+    def _set(self, fields: Json, key: str, value: Any) -> None:  # noqa: ANN401 - a field's value
         if value is not None:
-            found[key] = value
+            fields[key] = value
 
     def _note(self, path: str, text: str) -> None:
         self.problems.append(f"{path}: {text}")
@@ -271,7 +272,7 @@ class _Check:
 
 
 def _named(node: Node) -> str:
-    """A file's path, or the name of a program or plugin."""
+    """Return a file's path, or the name of a program or plugin."""
     if isinstance(node, MappingNode):
         named = [value for key, value in node.value if key.value in _NAMES_OF_PROGRAMS]
         return yamltree.kind(named[0]) if named else "a program"

@@ -1,7 +1,7 @@
-"""Text -> YAML nodes that know their line and column, bounded in size and depth, with merge keys resolved.
+"""Parse text into YAML nodes with line and column, bounded in size and depth, with merge keys resolved.
 
-Nodes, not values: a mistake found later can still say where it was written, and `9200` can still become the text that
-a field wants.
+Nodes instead of values: a later diagnostic can still report the location, and `9200` can still become the string that
+a field requires.
 """
 
 import json
@@ -12,13 +12,16 @@ from typing import Final
 import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from kubernetes_daemonset.mistakes import ManifestError, Mistake, Place
+from kubekit.diagnostics import Diagnostic, Location
+from kubernetes_daemonset.errors import ManifestError
 
 # The C loader is ten times as fast; a PyYAML built without libyaml lacks it.
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MAX_BYTES: Final = 4 * 1024 * 1024  # three times what etcd takes in one object
 MAX_DEPTH: Final = 64  # a manifest has 12 levels at most
+MAX_MERGED: Final = 100_000  # keys that merges copy; a few bytes can merge a large mapping again
+MAX_DIRECTIVES: Final = 1_000  # libyaml compares each with all others
 
 # An escaped surrogate pair, after backslashes that are escaped themselves.
 _PAIR: Final = re.compile(rb"((?<!\\)(?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
@@ -30,40 +33,44 @@ _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 def documents(content: bytes, source: str) -> list[Node]:
-    """Every YAML document of a text that is not empty."""
+    """Return all YAML documents of a text, except empty ones."""
     return list(each_document(content, source))
 
 
 def each_document(content: bytes, source: str) -> Iterator[Node]:
-    """The same, one after the other: those before one that cannot be read come before the error does."""
+    """Yield the documents one by one: those before an unreadable document are yielded before the error is raised."""
     if len(content) > MAX_BYTES:
         raise _refused(
-            Place(source), f"{len(content):,} bytes is too much for a manifest; at most {MAX_BYTES:,} are read"
+            Location(source), f"{len(content):,} bytes are too large for a manifest; expected at most {MAX_BYTES:,}"
         )
+    if content.replace(b"\0", b"").count(b"%TAG") > MAX_DIRECTIVES:  # without the zeros of UTF-16
+        raise _refused(Location(source), f"more than {MAX_DIRECTIVES:,} %TAG directives; remove them")
     if content.lstrip().startswith(b"{"):
         content = _PAIR.sub(_joined, content)
     try:
+        budget = _Budget(MAX_MERGED)
         for root in _composed(content, source):
             if not is_null(root):
+                _merge_all(root, budget, source)
                 yield root
-    except yaml.reader.ReaderError as why:
-        raise _refused(Place(source), f"not a text in UTF-8: {why.reason} at byte {why.position}") from why
-    except yaml.MarkedYAMLError as why:
-        mark = why.problem_mark or why.context_mark
-        reason = "found a tab; indent with spaces" if _is_tab(content, mark) else _reason(why)
-        raise _refused(_place_of_mark(mark, source), f"not YAML: {reason}") from why
-    except (yaml.YAMLError, UnicodeError) as why:
-        raise _refused(Place(source), f"not YAML: {why}") from why
+    except yaml.reader.ReaderError as error:
+        raise _refused(Location(source), f"not valid UTF-8: {error.reason} at byte {error.position}") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        reason = "found a tab; indent with spaces" if _is_tab(content, mark) else _reason(error)
+        raise _refused(_location_of_mark(mark, source), f"not YAML: {reason}") from error
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise _refused(Location(source), f"not YAML: {error}") from error
 
 
 def _joined(pair: re.Match[bytes]) -> bytes:
-    """One character of two escapes: JSON writes those beyond the first 65,536 so, and YAML does not know of it."""
+    """Join a surrogate pair: JSON escapes characters above U+FFFF this way, and YAML does not support it."""
     letter: str = json.loads(b'"%b"' % pair[2])
     return pair[1] + letter.encode()
 
 
-def place(node: Node, source: str) -> Place:
-    return _place_of_mark(node.start_mark, source)
+def location(node: Node, source: str) -> Location:
+    return _location_of_mark(node.start_mark, source)
 
 
 def is_null(node: Node) -> bool:
@@ -71,7 +78,7 @@ def is_null(node: Node) -> bool:
 
 
 def kind(node: Node) -> str:
-    """What a node is, in words for a message."""
+    """Return a description of a node for a message."""
     match node:
         case MappingNode():
             return "a mapping"
@@ -82,46 +89,74 @@ def kind(node: Node) -> str:
 
 
 def pairs(node: MappingNode) -> Iterator[tuple[Node, Node]]:
-    """A mapping's keys and values, those it merges by `<<` included: its own win, then those merged first."""
-    merged = [value for key, value in node.value if key.tag == _MERGE]
+    """Yield keys and values, including those merged by `<<`: own keys take precedence, then the first merged ones."""
+    yield from node.value
+
+
+def _merge_all(root: Node, budget: "_Budget", source: str) -> None:
+    """Replace the merge keys of all mappings by what they merge, once: what reads a document reads some nodes often."""
+    left, seen = [root], {id(root)}
+    while left:
+        node = left.pop()
+        if isinstance(node, MappingNode):
+            if any(key.tag == _MERGE for key, _ in node.value):
+                node.value = list(_with_merged(node, budget, source))
+            inner = [each for pair in node.value for each in pair]
+        else:
+            inner = node.value if isinstance(node, SequenceNode) else []
+        fresh = [each for each in inner if id(each) not in seen]
+        seen.update(map(id, fresh))
+        left += fresh
+
+
+class _Budget:
+    """How many more merged keys and items a text can have."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def spend(self, count: int, node: Node, source: str) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise _refused(location(node, source), f"merges more than {MAX_MERGED:,} keys; check for repeated merges")
+
+
+def _with_merged(node: MappingNode, budget: _Budget, source: str) -> Iterator[tuple[Node, Node]]:
     own = [(key, value) for key, value in node.value if key.tag != _MERGE]
     yield from own
-    if merged:
-        yield from _merged(merged, {key.value for key, _ in own if isinstance(key, ScalarNode)})
-
-
-def _merged(values: list[Node], taken: set[str]) -> Iterator[tuple[Node, Node]]:
-    """Each mapping once, however many merge it: a few lines can stand for billions of ways to the same one."""
+    taken = {key.value for key, _ in own if isinstance(key, ScalarNode)}
     seen: set[int] = set()
-    left = list(reversed(values))
+    left = [value for key, value in reversed(node.value) if key.tag == _MERGE]
     while left:
-        value = left.pop()
-        if id(value) in seen:
+        merged = left.pop()
+        if id(merged) in seen:  # aliases can expand a few lines to billions of references
             continue
-        seen.add(id(value))
-        if isinstance(value, SequenceNode):
-            left += reversed(value.value)
-        elif isinstance(value, MappingNode):
-            for key, item in value.value:
+        seen.add(id(merged))
+        if isinstance(merged, SequenceNode | MappingNode):
+            budget.spend(len(merged.value), node, source)
+        if isinstance(merged, SequenceNode):
+            left += reversed(merged.value)
+        elif isinstance(merged, MappingNode):
+            for key, value in merged.value:
                 if key.tag != _MERGE and isinstance(key, ScalarNode) and key.value not in taken:
                     taken.add(key.value)
-                    yield key, item
-            left += reversed([item for key, item in value.value if key.tag == _MERGE])
+                    yield key, value
+            left += reversed([value for key, value in merged.value if key.tag == _MERGE])
 
 
 def scalar(text: str, like: Node, tag: str = "tag:yaml.org,2002:str") -> ScalarNode:
-    """A scalar that was not written so, at the place of what it stands for."""
+    """Return a synthetic scalar at the location of the node that it replaces."""
     return ScalarNode(tag, text, start_mark=like.start_mark, end_mark=like.end_mark)
 
 
 def mapping(items: list[tuple[Node, Node]], like: Node) -> MappingNode:
-    """A mapping that was not written so, at the place of what it stands for."""
+    """Return a synthetic mapping at the location of the node that it replaces."""
     return MappingNode("tag:yaml.org,2002:map", items, start_mark=like.start_mark, end_mark=like.end_mark)
 
 
 def _composed(content: bytes, source: str) -> Iterator[Node]:
-    """Looks at each document before it is composed: libyaml calls itself for each level, and the process dies when the
-    stack ends.
+    """Check the depth of each document before composing it: libyaml recurses for each level, and the process crashes
+    when the stack overflows.
     """
     composed = yaml.compose_all(content, Loader=_Loader)
     depth = 0
@@ -133,15 +168,15 @@ def _composed(content: bytes, source: str) -> Iterator[Node]:
         elif isinstance(event, yaml.DocumentEndEvent):
             yield next(composed)
         if depth > MAX_DEPTH:
-            raise _refused(_place_of_mark(event.start_mark, source), f"nested more than {MAX_DEPTH} levels deep")
+            raise _refused(_location_of_mark(event.start_mark, source), f"nested more than {MAX_DEPTH} levels deep")
 
 
-def _refused(where: Place, text: str) -> ManifestError:
-    return ManifestError([Mistake("", text, where)])
+def _refused(where: Location, text: str) -> ManifestError:
+    return ManifestError([Diagnostic("", text, where)])
 
 
-def _place_of_mark(mark: yaml.Mark | None, source: str) -> Place:
-    return Place(source, mark.line + 1, mark.column + 1) if mark else Place(source)
+def _location_of_mark(mark: yaml.Mark | None, source: str) -> Location:
+    return Location(source, mark.line + 1, mark.column + 1) if mark else Location(source)
 
 
 def _is_tab(content: bytes, mark: yaml.Mark | None) -> bool:
@@ -151,8 +186,8 @@ def _is_tab(content: bytes, mark: yaml.Mark | None) -> bool:
     return bool(line) and line[0][mark.column : mark.column + 1] == "\t"
 
 
-def _reason(why: yaml.MarkedYAMLError) -> str:
-    return ", ".join(part for part in (why.context, why.problem) if part)
+def _reason(error: yaml.MarkedYAMLError) -> str:
+    return ", ".join(part for part in (error.context, error.problem) if part)
 
 
 def _shortened(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Containers: the agent's own, and those beside and before it."""
+"""Containers: the app, sidecars and init containers."""
 
 from collections.abc import Iterable
 
@@ -12,37 +12,37 @@ from kubernetes_daemonset.api.shared.container_pb2 import (
 )
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.api.v1.spec_pb2 import KubernetesDaemonSetContainerApp, KubernetesDaemonSetContainerAppPort
-from kubernetes_daemonset.objects import Json
-from kubernetes_daemonset.pod import environment, probes, security, volumes
-from kubernetes_daemonset.pod.fields import given
+from kubernetes_daemonset.render import environment, probes, security, volumes
+from kubernetes_daemonset.render.fields import drop_none
+from kubernetes_daemonset.types import Json
 
 
 def app(manifest: KubernetesDaemonSet) -> Json:
-    """The agent's own container, called as the component is."""
+    """Return the app container, which has the component's name."""
     this = manifest.spec.container.app
-    return given(
+    return drop_none(
         {
             "name": manifest.metadata.name,
             "image": image(this.image),
             "imagePullPolicy": this.image.pull_policy or None,
             "env": environment.of_app(manifest),
-            "envFrom": environment.whole_sources(this.env.env_from),
+            "envFrom": environment.env_from(this.env.env_from),
             "resources": _resources(this.resources if this.HasField("resources") else _default_resources()),
             **_common(this),
         }
     )
 
 
-def beside(this: Container) -> Json:
-    """A sidecar or an init container."""
-    return given(
+def sidecar(this: Container) -> Json:
+    """Return a sidecar or an init container."""
+    return drop_none(
         {
             "name": this.name,
             "image": this.image,
             "imagePullPolicy": this.pull_policy or None,
             "restartPolicy": this.restart_policy or None,
-            "env": [environment.variable(one.name, one) for one in this.env] or None,
-            "envFrom": environment.whole_sources(this.env_from),
+            "env": [environment.variable(variable.name, variable) for variable in this.env] or None,
+            "envFrom": environment.env_from(this.env_from),
             "resources": _resources(this.resources),
             **_common(this),
         }
@@ -59,7 +59,7 @@ def _common(this: KubernetesDaemonSetContainerApp | Container) -> Json:
         "args": list(this.args) or None,
         "workingDir": this.working_dir or None,
         "ports": _ports(this.ports) or None,
-        "volumeMounts": [volumes.mount(one) for one in this.volume_mounts] or None,
+        "volumeMounts": [volumes.mount(mount) for mount in this.volume_mounts] or None,
         "startupProbe": probes.probe(this.startup_probe) if this.HasField("startup_probe") else None,
         "livenessProbe": probes.probe(this.liveness_probe) if this.HasField("liveness_probe") else None,
         "readinessProbe": probes.probe(this.readiness_probe) if this.HasField("readiness_probe") else None,
@@ -70,28 +70,28 @@ def _common(this: KubernetesDaemonSetContainerApp | Container) -> Json:
 
 def _ports(ports: Iterable[KubernetesDaemonSetContainerAppPort | ContainerPort]) -> list[Json]:
     return [
-        given(
+        drop_none(
             {
-                "name": one.name or None,
-                "containerPort": one.container_port,
-                "hostPort": one.host_port or None,
-                # Written though it is the default: a server tells the ports of a list apart by number and protocol.
-                "protocol": (one.protocol if isinstance(one, ContainerPort) else one.network_protocol) or "TCP",
+                "name": port.name or None,
+                "containerPort": port.container_port,
+                "hostPort": port.host_port or None,
+                # Set although it is the default: an API server identifies the ports of a list by number and protocol.
+                "protocol": (port.protocol if isinstance(port, ContainerPort) else port.network_protocol) or "TCP",
             }
         )
-        for one in ports
+        for port in ports
     ]
 
 
 def _default_resources() -> ContainerResources:
-    """Stands in the .proto file, beside the field."""
+    """Return the default from the .proto file, where it is an option of the field."""
     field = KubernetesDaemonSetContainerApp.DESCRIPTOR.fields_by_name["resources"]
     default: ContainerResources = field.GetOptions().Extensions[default_container_resources]
     return default
 
 
 def _resources(this: ContainerResources) -> Json | None:
-    return given({"limits": _amounts(this.limits), "requests": _amounts(this.requests)}) or None
+    return drop_none({"limits": _amounts(this.limits), "requests": _amounts(this.requests)}) or None
 
 
 def _amounts(this: CpuMemory) -> Json | None:

@@ -1,15 +1,15 @@
-"""Fields of messages -> fields of Kubernetes.
+"""Convert fields of messages to fields of Kubernetes.
 
-Zeros and falses that were written are kept; what was left out is left out, so that Kubernetes' own defaults hold.
+Zeros and falses that are set are kept; unset fields are omitted, so that Kubernetes' own defaults apply.
 """
 
 from typing import Any, Final, Protocol
 
 from google.protobuf.message import Message
 
-from kubernetes_daemonset.objects import Json
+from kubernetes_daemonset.types import Json
 
-# Kubernetes writes these as the abbreviations that they are: hostPID.
+# Kubernetes capitalizes these abbreviations: hostPID.
 _ABBREVIATIONS: Final = {"pid": "PID", "ipc": "IPC"}
 
 
@@ -17,26 +17,26 @@ class _Contains(Protocol):
     def HasField(self, field_name: Any, /) -> bool: ...  # noqa: N802, ANN401
 
 
-def given(values: Json) -> Json:
+def drop_none(values: Json) -> Json:
     return {key: value for key, value in values.items() if value is not None}
 
 
 def optional(message: _Contains, *fields: str) -> Json:
-    """Fields for which zero and false mean something: there if they were written."""
+    """Return the fields that are set, including those that are zero or false."""
     return {_camel(field): getattr(message, field) for field in fields if message.HasField(field)}
 
 
-def plain(message: Message) -> Json:
-    """A message whose fields are Kubernetes' own, name for name."""
-    found: Json = {}
+def to_kubernetes(message: Message) -> Json:
+    """Convert a message whose field names are those of Kubernetes."""
+    body: Json = {}
     for field, value in message.ListFields():
         if field.message_type and field.message_type.GetOptions().map_entry:
-            found[_camel(field.name)] = dict(sorted(value.items()))
+            body[_camel(field.name)] = dict(sorted(value.items()))
         elif field.is_repeated:
-            found[_camel(field.name)] = [plain(one) if isinstance(one, Message) else one for one in value]
+            body[_camel(field.name)] = [to_kubernetes(item) if isinstance(item, Message) else item for item in value]
         else:
-            found[_camel(field.name)] = plain(value) if isinstance(value, Message) else value
-    return found
+            body[_camel(field.name)] = to_kubernetes(value) if isinstance(value, Message) else value
+    return body
 
 
 def _camel(name: str) -> str:

@@ -1,23 +1,26 @@
-"""What the objects of a component are called, and the labels by which they are found again."""
+"""Names of the objects of a component, and the labels that identify them."""
 
 import re
 from typing import Final
 
+from kubekit.names import LABEL_VALUE
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.syntax import LABEL_VALUE
 
 MANAGED_BY: Final = "kubernetes-daemonset"  # also the field manager of every write
 
 NAME: Final = "app.kubernetes.io/name"
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
-# Cluster-wide objects of two components of one name differ by this.
+# Distinguishes cluster-scoped objects of components with the same name.
 _NAMESPACE: Final = "kubernetes-daemonset/namespace"
+
+# On the pods of every component, as in the original: `kubectl logs -l app=daemonset` finds them all.
+_SHARED: Final = {"app": "daemonset"}
 
 # The contract with kube-node-ready: docs/daemonset/required-agents.md.
 REQUIRED: Final = "node-ready/required"
 GATE: Final = "node-ready/unverified"
 
-# Labels by which a manifest tells the original's tools which stack, backend or context it is for.
+# Labels that configure the original's tools: stack, backend or context.
 _FOR_TOOLS: Final = re.compile(r"([a-z0-9-]+\.)*project-planton\.org/")
 
 
@@ -26,7 +29,7 @@ def namespace(manifest: KubernetesDaemonSet) -> str:
 
 
 def service_account(manifest: KubernetesDaemonSet) -> str:
-    """The account of the pods; empty for the namespace's own default."""
+    """Return the service account of the pods; empty for the default of the namespace."""
     spec = manifest.spec
     if spec.create_service_account:
         return spec.service_account_name or manifest.metadata.name
@@ -38,7 +41,7 @@ def env_secret(manifest: KubernetesDaemonSet) -> str:
 
 
 def secret_texts(manifest: KubernetesDaemonSet) -> dict[str, str]:
-    """The secret variables that are given as texts, and so are in that Secret."""
+    """Return the secret variables that have a value and are therefore stored in that Secret."""
     secrets = manifest.spec.container.app.env.secrets
     return {name: secrets[name].value for name in sorted(secrets) if not secrets[name].HasField("secret_ref")}
 
@@ -48,22 +51,22 @@ def pull_secret(manifest: KubernetesDaemonSet) -> str:
 
 
 def cluster_role(manifest: KubernetesDaemonSet) -> str:
-    """Cluster-wide, so the namespace belongs into it: two components of one name in two namespaces must not meet."""
+    """Return the name of the ClusterRole. It includes the namespace, to be unique across the cluster."""
     return f"{MANAGED_BY}:{namespace(manifest)}:{manifest.metadata.name}"
 
 
 def selector(manifest: KubernetesDaemonSet) -> dict[str, str]:
-    """Chooses the component's pods and no others. It can never change, so it holds names alone."""
+    """Return the selector of the component's pods. It is immutable, so it contains only names."""
     return {MANAGED_BY_LABEL: MANAGED_BY, NAME: manifest.metadata.name}
 
 
 def owned(manifest: KubernetesDaemonSet) -> dict[str, str]:
-    """The labels of everything that was made for this component, cluster-wide objects included."""
+    """Return the labels of all objects of this component, including cluster-scoped ones."""
     return selector(manifest) | {_NAMESPACE: namespace(manifest)}
 
 
 def labels(manifest: KubernetesDaemonSet) -> dict[str, str]:
-    """The labels of every object: the user's, the original's, the recommended ones, and those that mark it as ours."""
+    """Return the labels of every object: those of the user, of the original, recommended ones, and ownership labels."""
     metadata = manifest.metadata
     originals = {
         "planton.ai/resource": "true",
@@ -75,10 +78,15 @@ def labels(manifest: KubernetesDaemonSet) -> dict[str, str]:
     }
     version = manifest.spec.container.app.image.tag
     recommended = {"app.kubernetes.io/component": "node-agent", "app.kubernetes.io/version": version}
-    fitting = {key: value for key, value in (originals | recommended).items() if value and LABEL_VALUE.fullmatch(value)}
+    fitting = {key: value for key, value in (originals | recommended).items() if value and LABEL_VALUE.matches(value)}
     return dict(sorted((fitting | given_labels(manifest) | owned(manifest)).items()))
 
 
+def pod_labels(manifest: KubernetesDaemonSet) -> dict[str, str]:
+    """Return the labels of the pods. Those of the manifest take precedence: its author might select pods by them."""
+    return dict(sorted((_SHARED | labels(manifest) | dict(manifest.spec.pod_labels)).items()))
+
+
 def given_labels(manifest: KubernetesDaemonSet) -> dict[str, str]:
-    """The manifest's own labels, without those by which it tells the original's tools what to do with it."""
+    """Return the labels of the manifest, without those that configure the original's tools."""
     return {key: value for key, value in manifest.metadata.labels.items() if not _FOR_TOOLS.match(key)}

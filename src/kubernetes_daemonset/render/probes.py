@@ -1,9 +1,9 @@
-"""What a container is asked while it runs, and what happens at its start and end."""
+"""Probes and lifecycle hooks of a container."""
 
 from kubernetes_daemonset.api.shared.container_pb2 import Lifecycle, LifecycleHandler
 from kubernetes_daemonset.api.shared.probe_pb2 import ExecAction, HttpGetAction, Probe, TcpSocketAction
-from kubernetes_daemonset.objects import Json
-from kubernetes_daemonset.pod.fields import given, optional
+from kubernetes_daemonset.render.fields import drop_none, optional
+from kubernetes_daemonset.types import Json
 
 
 def probe(this: Probe) -> Json:
@@ -20,7 +20,7 @@ def probe(this: Probe) -> Json:
 
 
 def lifecycle(this: Lifecycle) -> Json:
-    return given(
+    return drop_none(
         {
             "postStart": _hook(this.post_start) if this.HasField("post_start") else None,
             "preStop": _hook(this.pre_stop) if this.HasField("pre_stop") else None,
@@ -33,9 +33,9 @@ def _question(this: Probe) -> Json:
         case "http_get":
             return {"httpGet": _request(this.http_get)}
         case "grpc":
-            return {"grpc": given({"port": this.grpc.port, "service": this.grpc.service or None})}
+            return {"grpc": drop_none({"port": this.grpc.port, "service": this.grpc.service or None})}
         case "tcp_socket":
-            return {"tcpSocket": given({"port": _port(this.tcp_socket), "host": this.tcp_socket.host or None})}
+            return {"tcpSocket": drop_none({"port": _port(this.tcp_socket), "host": this.tcp_socket.host or None})}
         case _:
             return _command(this.exec)
 
@@ -51,13 +51,13 @@ def _hook(this: LifecycleHandler) -> Json:
 
 
 def _request(this: HttpGetAction) -> Json:
-    return given(
+    return drop_none(
         {
             "path": this.path or None,
             "port": _port(this),
             "host": this.host or None,
             "scheme": this.scheme or None,
-            "httpHeaders": [{"name": one.name, "value": one.value} for one in this.http_headers] or None,
+            "httpHeaders": [{"name": header.name, "value": header.value} for header in this.http_headers] or None,
         }
     )
 

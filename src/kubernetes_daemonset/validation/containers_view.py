@@ -1,4 +1,4 @@
-"""The containers of a pod side by side, whichever message they are, with the paths of what they hold."""
+"""A uniform view of the containers of a pod, whichever message they are, with the paths of their fields."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from kubernetes_daemonset.api.v1.spec_pb2 import (
     KubernetesDaemonSetContainerAppPort,
     KubernetesDaemonSetEnvValue,
 )
-from kubernetes_daemonset.manifest import entry
+from kubernetes_daemonset.manifest.reader import map_entry
 
 APP: Final = "spec.container.app"
 SIDECARS: Final = "spec.container.sidecars"
@@ -26,7 +26,7 @@ class Port:
     name: str
     number: int
     on_node: int
-    """0 if it is none of the node's."""
+    """0 if the port is not exposed on the node."""
     protocol: str
 
 
@@ -38,8 +38,8 @@ class Variable:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One container of the pod, and where it stands in the manifest."""
+class ContainerView:
+    """One container of the pod, and its path in the manifest."""
 
     path: str
     name: str
@@ -52,16 +52,16 @@ class Part:
 
     @property
     def ends(self) -> bool:
-        """Whether it is over before the others start."""
+        """Return whether the container exits before the others start."""
         return self.runs_before and not self.restarts
 
     @property
     def ports(self) -> Iterator[Port]:
-        found: Iterable[KubernetesDaemonSetContainerAppPort | ContainerPort] = self.body.ports
-        for index, one in enumerate(found):
-            protocol = one.protocol if isinstance(one, ContainerPort) else one.network_protocol
+        container_ports: Iterable[KubernetesDaemonSetContainerAppPort | ContainerPort] = self.body.ports
+        for index, port in enumerate(container_ports):
+            protocol = port.protocol if isinstance(port, ContainerPort) else port.network_protocol
             where = f"{self.path}.ports[{index}]"
-            yield Port(where, one.name, one.container_port, one.host_port, protocol or "TCP")
+            yield Port(where, port.name, port.container_port, port.host_port, protocol or "TCP")
 
     @property
     def mounts(self) -> Iterator[tuple[str, VolumeMount]]:
@@ -76,33 +76,36 @@ class Part:
 
     @property
     def variables(self) -> Iterator[Variable]:
-        """Without the app's secret ones."""
+        """Yield the variables, except the secret ones of the app."""
         if isinstance(self.body, Container):
-            for index, one in enumerate(self.body.env):
-                yield Variable(f"{self.path}.env[{index}]", one.name, one)
+            for index, variable in enumerate(self.body.env):
+                yield Variable(f"{self.path}.env[{index}]", variable.name, variable)
         else:
             for name, value in sorted(self.body.env.variables.items()):
-                yield Variable(entry(f"{self.path}.env.variables", name), name, value)
+                yield Variable(map_entry(f"{self.path}.env.variables", name), name, value)
 
     @property
-    def whole_sources(self) -> Iterator[tuple[str, EnvFrom]]:
-        """ConfigMaps and Secrets of which every key becomes a variable."""
+    def env_from(self) -> Iterator[tuple[str, EnvFrom]]:
+        """Yield the ConfigMaps and Secrets of which every key becomes a variable."""
         if isinstance(self.body, Container):
-            where, found = self.path, self.body.env_from
+            where, sources = self.path, self.body.env_from
         else:
-            where, found = f"{self.path}.env", self.body.env.env_from
-        for index, one in enumerate(found):
-            yield f"{where}.env_from[{index}]", one
+            where, sources = f"{self.path}.env", self.body.env.env_from
+        for index, source in enumerate(sources):
+            yield f"{where}.env_from[{index}]", source
 
 
-def parts(manifest: KubernetesDaemonSet) -> list[Part]:
-    """The app first."""
+def container_views(manifest: KubernetesDaemonSet) -> list[ContainerView]:
+    """Return all containers, the app first."""
     spec = manifest.spec
     return [
-        Part(APP, manifest.metadata.name, spec.container.app),
-        *(Part(f"{SIDECARS}[{at}]", one.name, one) for at, one in enumerate(spec.container.sidecars)),
+        ContainerView(APP, manifest.metadata.name, spec.container.app),
         *(
-            Part(f"{INIT_CONTAINERS}[{at}]", one.name, one, runs_before=True)
-            for at, one in enumerate(spec.init_containers)
+            ContainerView(f"{SIDECARS}[{at}]", container.name, container)
+            for at, container in enumerate(spec.container.sidecars)
+        ),
+        *(
+            ContainerView(f"{INIT_CONTAINERS}[{at}]", container.name, container, runs_before=True)
+            for at, container in enumerate(spec.init_containers)
         ),
     ]

@@ -1,7 +1,7 @@
-"""All that is wrong with a manifest, at once: what could not be read, what the .proto files refuse, what `rules` find.
+"""Validate a manifest: report syntax errors, violations of the .proto files and findings of `rules` together.
 
-Each with its field's line. What may only follow from something that could not be read is left out: who wrote `imagee`
-knows that there is no image.
+Every diagnostic has the line of its field. Those that could be consequences of an unreadable field are left out: if you
+wrote `imagee`, a second error about a missing image does not help.
 """
 
 import functools
@@ -12,49 +12,52 @@ from typing import cast
 import protovalidate
 from google.protobuf.descriptor import Descriptor
 
-from kubernetes_daemonset import rules, stack_kubeconfig
+from kubekit.diagnostics import Diagnostic, Severity
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
-from kubernetes_daemonset.manifest import Loaded, entry, upwards
-from kubernetes_daemonset.mistakes import Mistake, Severity
+from kubernetes_daemonset.manifest import stack_kubeconfig
+from kubernetes_daemonset.manifest.reader import Loaded, ancestors, map_entry
+from kubernetes_daemonset.validation import rules
 
 
-def validate(loaded: Loaded) -> list[Mistake]:
-    """Errors and warnings, in the order in which the manifest is written."""
+def validate(loaded: Loaded) -> list[Diagnostic]:
+    """Return errors and warnings in the order of the manifest."""
     broken = [*_broken_rules(loaded), *rules.findings(loaded.input), *_untrusted_kubeconfig(loaded)]
-    found = _certain(broken, loaded.unread)
-    mistakes = [Mistake(one.path, one.text, loaded.place(one.path), one.severity) for one in found]
-    once = dict.fromkeys([*loaded.mistakes, *mistakes])
-    return sorted(once, key=lambda one: (one.place.line, one.place.column, one.path))
+    findings = _certain(broken, loaded.unreadable)
+    diagnostics = [
+        Diagnostic(finding.path, finding.text, loaded.location(finding.path), finding.severity) for finding in findings
+    ]
+    once = dict.fromkeys([*loaded.diagnostics, *diagnostics])
+    return sorted(once, key=lambda diagnostic: (diagnostic.location.line, diagnostic.location.column, diagnostic.path))
 
 
-def errors(mistakes: Iterable[Mistake]) -> list[Mistake]:
-    return [one for one in mistakes if one.severity is Severity.ERROR]
+def errors(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    return [diagnostic for diagnostic in diagnostics if diagnostic.severity is Severity.ERROR]
 
 
-def _certain(found: list[rules.Finding], unread: frozenset[str]) -> list[rules.Finding]:
-    """Those that would be found however the fields that could not be read were written."""
-    around = {path for one in unread for path in upwards(one)}
+def _certain(found: list[rules.Finding], unreadable: frozenset[str]) -> list[rules.Finding]:
+    """Return the findings that hold regardless of the values of the unreadable fields."""
+    around = {path for field in unreadable for path in ancestors(field)}
 
     def is_known(path: str) -> bool:
-        return path not in around and unread.isdisjoint(upwards(path))
+        return path not in around and unreadable.isdisjoint(ancestors(path))
 
-    return [one for one in found if all(map(is_known, (one.path, *one.because)))]
+    return [finding for finding in found if all(map(is_known, (finding.path, *finding.because)))]
 
 
 def _broken_rules(loaded: Loaded) -> list[rules.Finding]:
-    found = []
+    findings = []
     for violation in _validator().collect_violations(loaded.input):
         where = violation.proto.field
         path, choices = _path(where.elements if where else [], _root())
         text = violation.proto.message
         if violation.proto.rule_id == "required":
             text = f"needs one of {', '.join(choices)}" if choices else "is required"
-        found.append(rules.Finding(path.removeprefix("target."), text))
-    return found
+        findings.append(rules.Finding(path.removeprefix("target."), text))
+    return findings
 
 
 def _untrusted_kubeconfig(loaded: Loaded) -> list[rules.Finding]:
-    """Checked for every backend, though only Pulumi uses it: a stack input must not depend on who reads it."""
+    """Check the kubeconfig for every backend, although only Pulumi uses it: validity must not depend on the backend."""
     encoded = loaded.input.provider_config.digital_ocean_doks.kube_config
     if not encoded:
         return []
@@ -63,7 +66,7 @@ def _untrusted_kubeconfig(loaded: Loaded) -> list[rules.Finding]:
 
 
 def _path(elements: Iterable[protovalidate.FieldPathElementPb], message: Descriptor) -> tuple[str, list[str]]:
-    """Where a rule was broken, and what to choose from if it is a choice that was not made."""
+    """Return the path of a violation, and the alternatives if a required choice is missing."""
     path = ""
     for element in elements:
         what = message.fields_by_name.get(element.field_name)
@@ -75,7 +78,7 @@ def _path(elements: Iterable[protovalidate.FieldPathElementPb], message: Descrip
             if subscript.field == "index":
                 path = f"{path}[{subscript.value}]"
             else:
-                path = entry(path, str(subscript.value))
+                path = map_entry(path, str(subscript.value))
                 message = message.fields_by_name["value"].message_type
     return path, []
 
@@ -86,5 +89,5 @@ def _root() -> Descriptor:
 
 @functools.cache
 def _validator() -> protovalidate.Validator:
-    """Compiles a message's rules when it first sees the message; kept, so that it does so once."""
+    """Return the cached validator: it compiles the rules of a message when it first validates one."""
     return protovalidate.Validator()

@@ -26,7 +26,7 @@ from kubernetes_daemonset.api.buf.validate import validate_pb2 as buf_dot_valida
 from kubernetes_daemonset.api.shared import kinds_pb2 as kubernetes__daemonset_dot_api_dot_shared_dot_kinds__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-kubernetes_daemonset/api/shared/cluster.proto\x12\'org.project_planton.provider.kubernetes\x1a\x1b\x62uf/validate/validate.proto\x1a+kubernetes_daemonset/api/shared/kinds.proto\"\xe0\x02\n\x19KubernetesClusterSelector\x12\xac\x02\n\x0c\x63luster_kind\x18\x01 \x01(\x0e\x32?.org.project_planton.shared.cloudresourcekind.CloudResourceKindB\xd4\x01\xbaH\xd0\x01\xba\x01\xcc\x01\n\x1btarget_cluster.cluster_kind\x12\x87\x01this is no kind of cluster; write AzureAksCluster, AwsEksCluster, GcpGkeCluster, DigitalOceanKubernetesCluster or CivoKubernetesCluster\x1a#this in [400, 207, 607, 1208, 1507]\x12\x14\n\x0c\x63luster_name\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n-kubernetes_daemonset/api/shared/cluster.proto\x12\'org.project_planton.provider.kubernetes\x1a\x1b\x62uf/validate/validate.proto\x1a+kubernetes_daemonset/api/shared/kinds.proto\"\xde\x02\n\x19KubernetesClusterSelector\x12\xaa\x02\n\x0c\x63luster_kind\x18\x01 \x01(\x0e\x32?.org.project_planton.shared.cloudresourcekind.CloudResourceKindB\xd2\x01\xbaH\xce\x01\xba\x01\xca\x01\n\x1btarget_cluster.cluster_kind\x12\x85\x01is not a cluster kind; expected AzureAksCluster, AwsEksCluster, GcpGkeCluster, DigitalOceanKubernetesCluster or CivoKubernetesCluster\x1a#this in [400, 207, 607, 1208, 1507]\x12\x14\n\x0c\x63luster_name\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,7 +34,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'kubernetes_daemonset.api.sh
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_KUBERNETESCLUSTERSELECTOR'].fields_by_name['cluster_kind']._loaded_options = None
-  _globals['_KUBERNETESCLUSTERSELECTOR'].fields_by_name['cluster_kind']._serialized_options = b'\272H\320\001\272\001\314\001\n\033target_cluster.cluster_kind\022\207\001this is no kind of cluster; write AzureAksCluster, AwsEksCluster, GcpGkeCluster, DigitalOceanKubernetesCluster or CivoKubernetesCluster\032#this in [400, 207, 607, 1208, 1507]'
+  _globals['_KUBERNETESCLUSTERSELECTOR'].fields_by_name['cluster_kind']._serialized_options = b'\272H\316\001\272\001\312\001\n\033target_cluster.cluster_kind\022\205\001is not a cluster kind; expected AzureAksCluster, AwsEksCluster, GcpGkeCluster, DigitalOceanKubernetesCluster or CivoKubernetesCluster\032#this in [400, 207, 607, 1208, 1507]'
   _globals['_KUBERNETESCLUSTERSELECTOR']._serialized_start=165
-  _globals['_KUBERNETESCLUSTERSELECTOR']._serialized_end=517
+  _globals['_KUBERNETESCLUSTERSELECTOR']._serialized_end=515
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,5 @@
 from kubernetes_daemonset.api.buf.validate import validate_pb2 as _validate_pb2
+from kubernetes_daemonset.api.shared import bounds_pb2 as _bounds_pb2
 from google.protobuf import descriptor_pb2 as _descriptor_pb2
 from kubernetes_daemonset.api.shared import probe_pb2 as _probe_pb2
 from kubernetes_daemonset.api.shared import reference_pb2 as _reference_pb2

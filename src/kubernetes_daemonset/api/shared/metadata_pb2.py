@@ -26,7 +26,7 @@ from kubernetes_daemonset.api.buf.validate import validate_pb2 as buf_dot_valida
 from kubernetes_daemonset.api.shared import relationship_pb2 as kubernetes__daemonset_dot_api_dot_shared_dot_relationship__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.kubernetes_daemonset/api/shared/metadata.proto\x12\x1aorg.project_planton.shared\x1a\x1b\x62uf/validate/validate.proto\x1a\x32kubernetes_daemonset/api/shared/relationship.proto\"\x8c\x06\n\x15\x43loudResourceMetadata\x12\xb8\x02\n\x04name\x18\x01 \x01(\tB\xa9\x02\xbaH\xa5\x02\xba\x01\xa1\x02\n\rmetadata.name\x1a\x8f\x02this == \'\' ? \'is required: the DaemonSet and everything around it carries it\' :this.matches(\'^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$\') ? \'\' :\'\"\' + this + \'\" cannot name a DaemonSet; write at most 63 lowercase letters, digits and hyphens, with a letter or digit at both ends\'\x12\x0c\n\x04slug\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12\x0b\n\x03org\x18\x04 \x01(\t\x12\x0b\n\x03\x65nv\x18\x05 \x01(\t\x12M\n\x06labels\x18\x06 \x03(\x0b\x32=.org.project_planton.shared.CloudResourceMetadata.LabelsEntry\x12W\n\x0b\x61nnotations\x18\x07 \x03(\x0b\x32\x42.org.project_planton.shared.CloudResourceMetadata.AnnotationsEntry\x12\x0c\n\x04tags\x18\x08 \x03(\t\x12\\\n\rrelationships\x18\t \x03(\x0b\x32\x45.org.project_planton.shared.relationship.v1.CloudResourceRelationship\x12\r\n\x05group\x18\n \x01(\t\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.kubernetes_daemonset/api/shared/metadata.proto\x12\x1aorg.project_planton.shared\x1a\x1b\x62uf/validate/validate.proto\x1a\x32kubernetes_daemonset/api/shared/relationship.proto\"\x9b\x06\n\x15\x43loudResourceMetadata\x12\xc7\x02\n\x04name\x18\x01 \x01(\tB\xb8\x02\xbaH\xb4\x02\xba\x01\xb0\x02\n\rmetadata.name\x1a\x9e\x02this == \'\' ? \'is required; the DaemonSet and its other objects are named after it\' :this.matches(\'^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$\') ? \'\' :\'\"\' + this + \'\" is invalid; expected a DaemonSet name of at most 63 lowercase letters, digits and hyphens, with a letter or digit at both ends\'\x12\x0c\n\x04slug\x18\x02 \x01(\t\x12\n\n\x02id\x18\x03 \x01(\t\x12\x0b\n\x03org\x18\x04 \x01(\t\x12\x0b\n\x03\x65nv\x18\x05 \x01(\t\x12M\n\x06labels\x18\x06 \x03(\x0b\x32=.org.project_planton.shared.CloudResourceMetadata.LabelsEntry\x12W\n\x0b\x61nnotations\x18\x07 \x03(\x0b\x32\x42.org.project_planton.shared.CloudResourceMetadata.AnnotationsEntry\x12\x0c\n\x04tags\x18\x08 \x03(\t\x12\\\n\rrelationships\x18\t \x03(\x0b\x32\x45.org.project_planton.shared.relationship.v1.CloudResourceRelationship\x12\r\n\x05group\x18\n \x01(\t\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,11 +38,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CLOUDRESOURCEMETADATA_ANNOTATIONSENTRY']._loaded_options = None
   _globals['_CLOUDRESOURCEMETADATA_ANNOTATIONSENTRY']._serialized_options = b'8\001'
   _globals['_CLOUDRESOURCEMETADATA'].fields_by_name['name']._loaded_options = None
-  _globals['_CLOUDRESOURCEMETADATA'].fields_by_name['name']._serialized_options = b'\272H\245\002\272\001\241\002\n\rmetadata.name\032\217\002this == \'\' ? \'is required: the DaemonSet and everything around it carries it\' :this.matches(\'^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$\') ? \'\' :\'\"\' + this + \'\" cannot name a DaemonSet; write at most 63 lowercase letters, digits and hyphens, with a letter or digit at both ends\''
+  _globals['_CLOUDRESOURCEMETADATA'].fields_by_name['name']._serialized_options = b'\272H\264\002\272\001\260\002\n\rmetadata.name\032\236\002this == \'\' ? \'is required; the DaemonSet and its other objects are named after it\' :this.matches(\'^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$\') ? \'\' :\'\"\' + this + \'\" is invalid; expected a DaemonSet name of at most 63 lowercase letters, digits and hyphens, with a letter or digit at both ends\''
   _globals['_CLOUDRESOURCEMETADATA']._serialized_start=160
-  _globals['_CLOUDRESOURCEMETADATA']._serialized_end=940
-  _globals['_CLOUDRESOURCEMETADATA_LABELSENTRY']._serialized_start=843
-  _globals['_CLOUDRESOURCEMETADATA_LABELSENTRY']._serialized_end=888
-  _globals['_CLOUDRESOURCEMETADATA_ANNOTATIONSENTRY']._serialized_start=890
-  _globals['_CLOUDRESOURCEMETADATA_ANNOTATIONSENTRY']._serialized_end=940
+  _globals['_CLOUDRESOURCEMETADATA']._serialized_end=955
+  _globals['_CLOUDRESOURCEMETADATA_LABELSENTRY']._serialized_start=858
+  _globals['_CLOUDRESOURCEMETADATA_LABELSENTRY']._serialized_end=903
+  _globals['_CLOUDRESOURCEMETADATA_ANNOTATIONSENTRY']._serialized_start=905
+  _globals['_CLOUDRESOURCEMETADATA_ANNOTATIONSENTRY']._serialized_end=955
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,5 @@
 from kubernetes_daemonset.api.buf.validate import validate_pb2 as _validate_pb2
+from kubernetes_daemonset.api.shared import bounds_pb2 as _bounds_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from kubernetes_daemonset.api.buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.kubernetes_daemonset/api/shared/provider.proto\x12\'org.project_planton.provider.kubernetes\x1a\x1b\x62uf/validate/validate.proto\"\x85\x07\n\x18KubernetesProviderConfig\x12U\n\x08provider\x18\x01 \x01(\x0e\x32;.org.project_planton.provider.kubernetes.KubernetesProviderB\x06\xbaH\x03\xc8\x01\x01\x12X\n\x07gcp_gke\x18\x02 \x01(\x0b\x32G.org.project_planton.provider.kubernetes.KubernetesProviderConfigGcpGke\x12X\n\x07\x61ws_eks\x18\x03 \x01(\x0b\x32G.org.project_planton.provider.kubernetes.KubernetesProviderConfigAwsEks\x12\\\n\tazure_aks\x18\x04 \x01(\x0b\x32I.org.project_planton.provider.kubernetes.KubernetesProviderConfigAzureAks\x12m\n\x12\x64igital_ocean_doks\x18\x05 \x01(\x0b\x32Q.org.project_planton.provider.kubernetes.KubernetesProviderConfigDigitalOceanDoks:\x90\x03\xbaH\x8c\x03\x1a\x89\x03\n\x1bprovider_config.credentials\x1a\xe9\x02this.provider == 1 && !has(this.gcp_gke) ? \'gcp_gke is required when provider is gcp_gke\' :this.provider == 4 && !has(this.digital_ocean_doks) ? \'digital_ocean_doks is required when provider is digital_ocean_doks\' :this.provider in [2, 3] ? \'there is no way yet to log in to this provider from a stack input; leave provider_config out and use a kubeconfig\' : \'\'\"\x8f\x01\n\x1eKubernetesProviderConfigGcpGke\x12 \n\x10\x63luster_endpoint\x18\x01 \x01(\tB\x06\xbaH\x03\xc8\x01\x01\x12\x1f\n\x0f\x63luster_ca_data\x18\x02 \x01(\tB\x06\xbaH\x03\xc8\x01\x01\x12*\n\x1aservice_account_key_base64\x18\x03 \x01(\tB\x06\xbaH\x03\xc8\x01\x01\" \n\x1eKubernetesProviderConfigAwsEks\"\"\n KubernetesProviderConfigAzureAks\"G\n(KubernetesProviderConfigDigitalOceanDoks\x12\x1b\n\x0bkube_config\x18\x01 \x01(\tB\x06\xbaH\x03\xc8\x01\x01*z\n\x12KubernetesProvider\x12#\n\x1fkubernetes_provider_unspecified\x10\x00\x12\x0b\n\x07gcp_gke\x10\x01\x12\x0b\n\x07\x61ws_eks\x10\x02\x12\r\n\tazure_aks\x10\x03\x12\x16\n\x12\x64igital_ocean_doks\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.kubernetes_daemonset/api/shared/provider.proto\x12\'org.project_planton.provider.kubernetes\x1a\x1b\x62uf/validate/validate.proto\"\x80\x07\n\x18KubernetesProviderConfig\x12U\n\x08provider\x18\x01 \x01(\x0e\x32;.org.project_planton.provider.kubernetes.KubernetesProviderB\x06\xbaH\x03\xc8\x01\x01\x12X\n\x07gcp_gke\x18\x02 \x01(\x0b\x32G.org.project_planton.provider.kubernetes.KubernetesProviderConfigGcpGke\x12X\n\x07\x61ws_eks\x18\x03 \x01(\x0b\x32G.org.project_planton.provider.kubernetes.KubernetesProviderConfigAwsEks\x12\\\n\tazure_aks\x18\x04 \x01(\x0b\x32I.org.project_planton.provider.kubernetes.KubernetesProviderConfigAzureAks\x12m\n\x12\x64igital_ocean_doks\x18\x05 \x01(\x0b\x32Q.org.project_planton.provider.kubernetes.KubernetesProviderConfigDigitalOceanDoks:\x8b\x03\xbaH\x87\x03\x1a\x84\x03\n\x1bprovider_config.credentials\x1a\xe4\x02this.provider == 1 && !has(this.gcp_gke) ? \'gcp_gke is required when provider is gcp_gke\' :this.provider == 4 && !has(this.digital_ocean_doks) ? \'digital_ocean_doks is required when provider is digital_ocean_doks\' :this.provider in [2, 3] ? \'logging in to this provider from a stack input is not supported; remove provider_config and use a kubeconfig\' : \'\'\"\x8f\x01\n\x1eKubernetesProviderConfigGcpGke\x12 \n\x10\x63luster_endpoint\x18\x01 \x01(\tB\x06\xbaH\x03\xc8\x01\x01\x12\x1f\n\x0f\x63luster_ca_data\x18\x02 \x01(\tB\x06\xbaH\x03\xc8\x01\x01\x12*\n\x1aservice_account_key_base64\x18\x03 \x01(\tB\x06\xbaH\x03\xc8\x01\x01\" \n\x1eKubernetesProviderConfigAwsEks\"\"\n KubernetesProviderConfigAzureAks\"G\n(KubernetesProviderConfigDigitalOceanDoks\x12\x1b\n\x0bkube_config\x18\x01 \x01(\tB\x06\xbaH\x03\xc8\x01\x01*z\n\x12KubernetesProvider\x12#\n\x1fkubernetes_provider_unspecified\x10\x00\x12\x0b\n\x07gcp_gke\x10\x01\x12\x0b\n\x07\x61ws_eks\x10\x02\x12\r\n\tazure_aks\x10\x03\x12\x16\n\x12\x64igital_ocean_doks\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,7 +35,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_KUBERNETESPROVIDERCONFIG'].fields_by_name['provider']._loaded_options = None
   _globals['_KUBERNETESPROVIDERCONFIG'].fields_by_name['provider']._serialized_options = b'\272H\003\310\001\001'
   _globals['_KUBERNETESPROVIDERCONFIG']._loaded_options = None
-  _globals['_KUBERNETESPROVIDERCONFIG']._serialized_options = b'\272H\214\003\032\211\003\n\033provider_config.credentials\032\351\002this.provider == 1 && !has(this.gcp_gke) ? \'gcp_gke is required when provider is gcp_gke\' :this.provider == 4 && !has(this.digital_ocean_doks) ? \'digital_ocean_doks is required when provider is digital_ocean_doks\' :this.provider in [2, 3] ? \'there is no way yet to log in to this provider from a stack input; leave provider_config out and use a kubeconfig\' : \'\''
+  _globals['_KUBERNETESPROVIDERCONFIG']._serialized_options = b'\272H\207\003\032\204\003\n\033provider_config.credentials\032\344\002this.provider == 1 && !has(this.gcp_gke) ? \'gcp_gke is required when provider is gcp_gke\' :this.provider == 4 && !has(this.digital_ocean_doks) ? \'digital_ocean_doks is required when provider is digital_ocean_doks\' :this.provider in [2, 3] ? \'logging in to this provider from a stack input is not supported; remove provider_config and use a kubeconfig\' : \'\''
   _globals['_KUBERNETESPROVIDERCONFIGGCPGKE'].fields_by_name['cluster_endpoint']._loaded_options = None
   _globals['_KUBERNETESPROVIDERCONFIGGCPGKE'].fields_by_name['cluster_endpoint']._serialized_options = b'\272H\003\310\001\001'
   _globals['_KUBERNETESPROVIDERCONFIGGCPGKE'].fields_by_name['cluster_ca_data']._loaded_options = None
@@ -44,16 +44,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_KUBERNETESPROVIDERCONFIGGCPGKE'].fields_by_name['service_account_key_base64']._serialized_options = b'\272H\003\310\001\001'
   _globals['_KUBERNETESPROVIDERCONFIGDIGITALOCEANDOKS'].fields_by_name['kube_config']._loaded_options = None
   _globals['_KUBERNETESPROVIDERCONFIGDIGITALOCEANDOKS'].fields_by_name['kube_config']._serialized_options = b'\272H\003\310\001\001'
-  _globals['_KUBERNETESPROVIDER']._serialized_start=1313
-  _globals['_KUBERNETESPROVIDER']._serialized_end=1435
+  _globals['_KUBERNETESPROVIDER']._serialized_start=1308
+  _globals['_KUBERNETESPROVIDER']._serialized_end=1430
   _globals['_KUBERNETESPROVIDERCONFIG']._serialized_start=121
-  _globals['_KUBERNETESPROVIDERCONFIG']._serialized_end=1022
-  _globals['_KUBERNETESPROVIDERCONFIGGCPGKE']._serialized_start=1025
-  _globals['_KUBERNETESPROVIDERCONFIGGCPGKE']._serialized_end=1168
-  _globals['_KUBERNETESPROVIDERCONFIGAWSEKS']._serialized_start=1170
-  _globals['_KUBERNETESPROVIDERCONFIGAWSEKS']._serialized_end=1202
-  _globals['_KUBERNETESPROVIDERCONFIGAZUREAKS']._serialized_start=1204
-  _globals['_KUBERNETESPROVIDERCONFIGAZUREAKS']._serialized_end=1238
-  _globals['_KUBERNETESPROVIDERCONFIGDIGITALOCEANDOKS']._serialized_start=1240
-  _globals['_KUBERNETESPROVIDERCONFIGDIGITALOCEANDOKS']._serialized_end=1311
+  _globals['_KUBERNETESPROVIDERCONFIG']._serialized_end=1017
+  _globals['_KUBERNETESPROVIDERCONFIGGCPGKE']._serialized_start=1020
+  _globals['_KUBERNETESPROVIDERCONFIGGCPGKE']._serialized_end=1163
+  _globals['_KUBERNETESPROVIDERCONFIGAWSEKS']._serialized_start=1165
+  _globals['_KUBERNETESPROVIDERCONFIGAWSEKS']._serialized_end=1197
+  _globals['_KUBERNETESPROVIDERCONFIGAZUREAKS']._serialized_start=1199
+  _globals['_KUBERNETESPROVIDERCONFIGAZUREAKS']._serialized_end=1233
+  _globals['_KUBERNETESPROVIDERCONFIGDIGITALOCEANDOKS']._serialized_start=1235
+  _globals['_KUBERNETESPROVIDERCONFIGDIGITALOCEANDOKS']._serialized_end=1306
 # @@protoc_insertion_point(module_scope)

@@ -28,7 +28,7 @@ from kubernetes_daemonset.api.v1 import spec_pb2 as kubernetes__daemonset_dot_ap
 from kubernetes_daemonset.api.v1 import stack_outputs_pb2 as kubernetes__daemonset_dot_api_dot_v1_dot_stack__outputs__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%kubernetes_daemonset/api/v1/api.proto\x12>org.project_planton.provider.kubernetes.kubernetesdaemonset.v1\x1a\x1b\x62uf/validate/validate.proto\x1a.kubernetes_daemonset/api/shared/metadata.proto\x1a&kubernetes_daemonset/api/v1/spec.proto\x1a/kubernetes_daemonset/api/v1/stack_outputs.proto\"\xf9\x05\n\x13KubernetesDaemonSet\x12\x81\x02\n\x0b\x61pi_version\x18\x01 \x01(\tB\xeb\x01\xbaH\xe7\x01\xba\x01\xe3\x01\n\x0b\x61pi_version\x1a\xd3\x01this == \'kubernetes.project-planton.org/v1\' ? \'\' :this == \'\' ? \'is required; write kubernetes.project-planton.org/v1\' :\'\"\' + this + \'\" is not an API version of this kind; write kubernetes.project-planton.org/v1\'\x12\xb6\x01\n\x04kind\x18\x02 \x01(\tB\xa7\x01\xbaH\xa3\x01\xba\x01\x9f\x01\n\x04kind\x1a\x96\x01this == \'KubernetesDaemonSet\' ? \'\' :this == \'\' ? \'is required; write KubernetesDaemonSet\' :\'\"\' + this + \'\" is another kind; write KubernetesDaemonSet\'\x12K\n\x08metadata\x18\x03 \x01(\x0b\x32\x31.org.project_planton.shared.CloudResourceMetadataB\x06\xbaH\x03\xc8\x01\x01\x12m\n\x04spec\x18\x04 \x01(\x0b\x32W.org.project_planton.provider.kubernetes.kubernetesdaemonset.v1.KubernetesDaemonSetSpecB\x06\xbaH\x03\xc8\x01\x01\x12i\n\x06status\x18\x05 \x01(\x0b\x32Y.org.project_planton.provider.kubernetes.kubernetesdaemonset.v1.KubernetesDaemonSetStatus\"\x8d\x01\n\x19KubernetesDaemonSetStatus\x12p\n\x07outputs\x18\x01 \x01(\x0b\x32_.org.project_planton.provider.kubernetes.kubernetesdaemonset.v1.KubernetesDaemonSetStackOutputsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%kubernetes_daemonset/api/v1/api.proto\x12>org.project_planton.provider.kubernetes.kubernetesdaemonset.v1\x1a\x1b\x62uf/validate/validate.proto\x1a.kubernetes_daemonset/api/shared/metadata.proto\x1a&kubernetes_daemonset/api/v1/spec.proto\x1a/kubernetes_daemonset/api/v1/stack_outputs.proto\"\xe8\x05\n\x13KubernetesDaemonSet\x12\xef\x01\n\x0b\x61pi_version\x18\x01 \x01(\tB\xd9\x01\xbaH\xd5\x01\xba\x01\xd1\x01\n\x0b\x61pi_version\x1a\xc1\x01this == \'kubernetes.project-planton.org/v1\' ? \'\' :this == \'\' ? \'is required; expected kubernetes.project-planton.org/v1\' :\'\"\' + this + \'\" is invalid; expected kubernetes.project-planton.org/v1\'\x12\xb7\x01\n\x04kind\x18\x02 \x01(\tB\xa8\x01\xbaH\xa4\x01\xba\x01\xa0\x01\n\x04kind\x1a\x97\x01this == \'KubernetesDaemonSet\' ? \'\' :this == \'\' ? \'is required; expected KubernetesDaemonSet\' :\'\"\' + this + \'\" is invalid; expected KubernetesDaemonSet\'\x12K\n\x08metadata\x18\x03 \x01(\x0b\x32\x31.org.project_planton.shared.CloudResourceMetadataB\x06\xbaH\x03\xc8\x01\x01\x12m\n\x04spec\x18\x04 \x01(\x0b\x32W.org.project_planton.provider.kubernetes.kubernetesdaemonset.v1.KubernetesDaemonSetSpecB\x06\xbaH\x03\xc8\x01\x01\x12i\n\x06status\x18\x05 \x01(\x0b\x32Y.org.project_planton.provider.kubernetes.kubernetesdaemonset.v1.KubernetesDaemonSetStatus\"\x8d\x01\n\x19KubernetesDaemonSetStatus\x12p\n\x07outputs\x18\x01 \x01(\x0b\x32_.org.project_planton.provider.kubernetes.kubernetesdaemonset.v1.KubernetesDaemonSetStackOutputsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,15 +36,15 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'kubernetes_daemonset.api.v1
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_KUBERNETESDAEMONSET'].fields_by_name['api_version']._loaded_options = None
-  _globals['_KUBERNETESDAEMONSET'].fields_by_name['api_version']._serialized_options = b'\272H\347\001\272\001\343\001\n\013api_version\032\323\001this == \'kubernetes.project-planton.org/v1\' ? \'\' :this == \'\' ? \'is required; write kubernetes.project-planton.org/v1\' :\'\"\' + this + \'\" is not an API version of this kind; write kubernetes.project-planton.org/v1\''
+  _globals['_KUBERNETESDAEMONSET'].fields_by_name['api_version']._serialized_options = b'\272H\325\001\272\001\321\001\n\013api_version\032\301\001this == \'kubernetes.project-planton.org/v1\' ? \'\' :this == \'\' ? \'is required; expected kubernetes.project-planton.org/v1\' :\'\"\' + this + \'\" is invalid; expected kubernetes.project-planton.org/v1\''
   _globals['_KUBERNETESDAEMONSET'].fields_by_name['kind']._loaded_options = None
-  _globals['_KUBERNETESDAEMONSET'].fields_by_name['kind']._serialized_options = b'\272H\243\001\272\001\237\001\n\004kind\032\226\001this == \'KubernetesDaemonSet\' ? \'\' :this == \'\' ? \'is required; write KubernetesDaemonSet\' :\'\"\' + this + \'\" is another kind; write KubernetesDaemonSet\''
+  _globals['_KUBERNETESDAEMONSET'].fields_by_name['kind']._serialized_options = b'\272H\244\001\272\001\240\001\n\004kind\032\227\001this == \'KubernetesDaemonSet\' ? \'\' :this == \'\' ? \'is required; expected KubernetesDaemonSet\' :\'\"\' + this + \'\" is invalid; expected KubernetesDaemonSet\''
   _globals['_KUBERNETESDAEMONSET'].fields_by_name['metadata']._loaded_options = None
   _globals['_KUBERNETESDAEMONSET'].fields_by_name['metadata']._serialized_options = b'\272H\003\310\001\001'
   _globals['_KUBERNETESDAEMONSET'].fields_by_name['spec']._loaded_options = None
   _globals['_KUBERNETESDAEMONSET'].fields_by_name['spec']._serialized_options = b'\272H\003\310\001\001'
   _globals['_KUBERNETESDAEMONSET']._serialized_start=272
-  _globals['_KUBERNETESDAEMONSET']._serialized_end=1033
-  _globals['_KUBERNETESDAEMONSETSTATUS']._serialized_start=1036
-  _globals['_KUBERNETESDAEMONSETSTATUS']._serialized_end=1177
+  _globals['_KUBERNETESDAEMONSET']._serialized_end=1016
+  _globals['_KUBERNETESDAEMONSETSTATUS']._serialized_start=1019
+  _globals['_KUBERNETESDAEMONSETSTATUS']._serialized_end=1160
 # @@protoc_insertion_point(module_scope)

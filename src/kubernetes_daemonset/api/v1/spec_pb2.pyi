@@ -1,5 +1,6 @@
 from kubernetes_daemonset.api.buf.validate import validate_pb2 as _validate_pb2
 from kubernetes_daemonset.api.shared import affinity_pb2 as _affinity_pb2
+from kubernetes_daemonset.api.shared import bounds_pb2 as _bounds_pb2
 from kubernetes_daemonset.api.shared import cluster_pb2 as _cluster_pb2
 from kubernetes_daemonset.api.shared import container_pb2 as _container_pb2
 from kubernetes_daemonset.api.shared import probe_pb2 as _probe_pb2

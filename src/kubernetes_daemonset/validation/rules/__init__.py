@@ -1,27 +1,27 @@
-"""What the .proto files cannot say of a manifest: what spans fields, compares amounts, or is allowed and will hurt.
+"""Rules that the .proto files cannot express: those that span fields, compare quantities, or warn about valid values.
 
-A rule takes the manifest and yields findings; a finding names the field, so that its line can be found. The errors are
-those that an API server would answer with, found before it is asked, and what it would take though it cannot work. The
-lists are the specification; each rule stands in the module of its subject.
+A rule takes the manifest and yields findings; a finding has the path of the field, by which its line is found. Errors
+are what an API server would reject, found before it is called, and what it accepts although it cannot work. The lists
+are the specification; each rule is in the module of its subject.
 """
 
 from dataclasses import replace
 from typing import Final
 
+from kubekit.diagnostics import Severity
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
-from kubernetes_daemonset.mistakes import Severity
-from kubernetes_daemonset.rules import (
-    amounts,
+from kubernetes_daemonset.validation.rules import (
     containers,
     environment,
     images,
     labels,
     network,
     objects,
+    resources,
     security,
     volumes,
 )
-from kubernetes_daemonset.rules.finding import Finding
+from kubernetes_daemonset.validation.rules.finding import Finding
 
 __all__ = ["ERRORS", "WARNINGS", "Finding", "findings"]
 
@@ -41,12 +41,12 @@ ERRORS: Final = (
     volumes.mounts_fit,
     volumes.files_have_keys,
     volumes.folders_have_a_size,
-    amounts.amounts_are_amounts,
-    amounts.requests_stay_below_limits,
-    amounts.other_resources_have_names,
-    amounts.devices_are_whole,
-    amounts.huge_pages_fit,
-    labels.labels_are_labels,
+    resources.valid_quantities,
+    resources.requests_stay_below_limits,
+    resources.other_resources_have_names,
+    resources.devices_are_whole,
+    resources.huge_pages_fit,
+    labels.valid_labels,
     labels.annotations_have_names,
     labels.affinity_is_about_labels,
     labels.own_labels_stay_ours,
@@ -64,7 +64,8 @@ WARNINGS: Final = (
     images.images_may_change,
     network.ports_outlive_a_surge,
     network.names_resolve,
-    amounts.memory_is_not_limited,
+    objects.targets_choose_nothing,
+    resources.memory_is_not_limited,
     security.root_is_refused,
     security.privileges_are_not_needed,
     security.capabilities_are_known,
@@ -72,8 +73,8 @@ WARNINGS: Final = (
 )
 
 
-def findings(given: KubernetesDaemonSetStackInput) -> list[Finding]:
-    manifest = given.target
-    wrong = [one for rule in ERRORS for one in rule(manifest)]
-    unwise = [replace(one, severity=Severity.WARNING) for rule in WARNINGS for one in rule(manifest)]
-    return [*wrong, *objects.logins_are_logins(given), *unwise]
+def findings(stack_input: KubernetesDaemonSetStackInput) -> list[Finding]:
+    manifest = stack_input.target
+    wrong = [finding for rule in ERRORS for finding in rule(manifest)]
+    unwise = [replace(finding, severity=Severity.WARNING) for rule in WARNINGS for finding in rule(manifest)]
+    return [*wrong, *objects.valid_docker_config(stack_input), *unwise]

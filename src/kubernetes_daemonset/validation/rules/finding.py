@@ -1,8 +1,8 @@
-"""What a rule finds."""
+"""The result type of rules."""
 
 from dataclasses import dataclass
 
-from kubernetes_daemonset.mistakes import Severity
+from kubekit.diagnostics import Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,5 +12,5 @@ class Finding:
     path: str
     text: str
     because: tuple[str, ...] = ()
-    """Other fields that it would not be found without; if one of them could not be read, it is not certain."""
+    """Other fields that the finding depends on; if one of them cannot be read, the finding is uncertain."""
     severity: Severity = Severity.ERROR

@@ -1,15 +1,15 @@
-"""Names of images. An API server takes any text for one; a node that cannot read it never starts the container."""
+"""Rules for image names. An API server accepts any text; a node that cannot parse it never starts the container."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
+from kubekit.names import image_parts
 from kubernetes_daemonset.api.shared.container_pb2 import Container
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.pod import containers
-from kubernetes_daemonset.rules.finding import Finding
-from kubernetes_daemonset.rules.parts import APP, Part, parts
-from kubernetes_daemonset.syntax import image_parts
+from kubernetes_daemonset.render import containers
+from kubernetes_daemonset.validation.containers_view import APP, ContainerView, container_views
+from kubernetes_daemonset.validation.rules.finding import Finding
 
 # The grammar of github.com/distribution/reference, by which every runtime reads the name of an image.
 _LONGEST: Final = 255
@@ -21,46 +21,49 @@ _TAG: Final = re.compile(r"[A-Za-z0-9_][-A-Za-z0-9_.]{0,127}")
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128}")
 _SCHEME: Final = re.compile(r"[A-Za-z][-+.A-Za-z0-9]*://")
 
-_WRITE_A_REPOSITORY: Final = (
-    "write lowercase letters and digits, with single dots, underscores or hyphens between them and slashes between "
-    "names: registry.example.com/team/agent"
+_EXPECTED_REPOSITORY: Final = (
+    "expected lowercase letters and digits separated by single dots, underscores or hyphens, with slashes between "
+    "names, such as registry.example.com/team/agent"
 )
-_WRITE_A_TAG: Final = "write at most 128 letters, digits, underscores, dots and hyphens, the first no dot and no hyphen"
+_EXPECTED_TAG: Final = (
+    "expected a tag of at most 128 letters, digits, underscores, dots and hyphens, starting with neither a dot nor a "
+    "hyphen"
+)
 
 
 def images(manifest: KubernetesDaemonSet) -> list[str]:
-    """Of every container: the agent's, sidecars' and init containers'."""
-    return [image for part in parts(manifest) if (image := _image(part))]
+    """Return the images of all containers: the app, sidecars and init containers."""
+    return [image for container in container_views(manifest) if (image := _image(container))]
 
 
 def images_can_be_read(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    for part in parts(manifest):
-        yield from _faults(part)
+    for container in container_views(manifest):
+        yield from _faults(container)
 
 
 def images_may_change(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    for part in parts(manifest):
-        image = _image(part)
-        if not image or any(_faults(part)):
+    for container in container_views(manifest):
+        image = _image(container)
+        if not image or any(_faults(container)):
             continue
         _, tag, digest = image_parts(image)
-        unsaid = not tag and part.path != APP  # of the app it is an error
+        unsaid = not tag and container.path != APP  # of the app it is an error
         if not digest and (tag == "latest" or unsaid):
-            text = f'"{image}" is another image tomorrow, and nodes will differ; name a version or a digest'
-            yield Finding(f"{part.path}.image", text)
+            text = f'"{image}" can change over time, so nodes can run different images; use a version tag or a digest'
+            yield Finding(f"{container.path}.image", text)
 
 
-def _image(part: Part) -> str:
-    return part.body.image if isinstance(part.body, Container) else containers.image(part.body.image)
+def _image(container: ContainerView) -> str:
+    return container.body.image if isinstance(container.body, Container) else containers.image(container.body.image)
 
 
-def _faults(part: Part) -> Iterator[Finding]:
-    """Without what the .proto files ask for: that there is an image, and the form of the app's digest."""
-    where = f"{part.path}.image"
-    if isinstance(part.body, Container):
-        yield from (Finding(where, text) for text in _faults_of_text(part.body.image))
+def _faults(container: ContainerView) -> Iterator[Finding]:
+    """Yield errors beyond those of the .proto files, which require an image and check the app's digest."""
+    where = f"{container.path}.image"
+    if isinstance(container.body, Container):
+        yield from (Finding(where, text) for text in _faults_of_text(container.body.image))
         return
-    image = part.body.image
+    image = container.body.image
     if image.repo and (wrong := _repository_fault(image.repo)):
         yield Finding(f"{where}.repo", wrong)
     if image.tag and (wrong := _tag_fault(image.tag)):
@@ -72,37 +75,37 @@ def _faults_of_text(image: str) -> Iterator[str]:
         return
     repository, tag, digest = image_parts(image)
     if not repository:
-        yield f'"{image}" names no repository; write it before the {"digest" if tag is None else "tag"}'
+        yield f'"{image}" has no repository; add it before the {"digest" if tag is None else "tag"}'
     elif wrong := _repository_fault(repository):
         yield wrong
     if tag is not None and (wrong := _tag_fault(tag)):
         yield wrong
     if digest is not None and not _DIGEST.fullmatch(digest):
-        yield f'"{digest}" is no digest; write sha256: and 64 digits from 0-9 and a-f'
+        yield f'"{digest}" is invalid; expected sha256: followed by 64 hexadecimal digits (0-9, a-f)'
 
 
 def _repository_fault(name: str) -> str:
     if len(name) > _LONGEST:
-        return f"is {len(name)} characters long; a repository has at most {_LONGEST}"
-    return "" if _REPOSITORY.fullmatch(name) else f'"{name}" cannot be a repository; {_instead(name)}'
+        return f"is {len(name)} characters long; expected at most {_LONGEST}"
+    return "" if _REPOSITORY.fullmatch(name) else f'"{name}" is not a valid repository; {_instead(name)}'
 
 
 def _instead(name: str) -> str:
-    """What would be right in the place of a repository that is wrong."""
+    """Return the remedy for an invalid repository."""
     registry, slash, _ = name.partition("/")
     _, colon, port = registry.rpartition(":")
     if scheme := _SCHEME.match(name):
-        return f"leave {scheme[0]} out"
+        return f"remove {scheme[0]}"
     if "@" in name:
-        return "write what follows the @ as digest"
+        return "set the part after @ as digest"
     if ":" in name.rpartition("/")[2]:
-        return "one colon stands before the tag, and none within the repository"
+        return "expected one colon before the tag and none in the repository"
     if slash and colon and not (port.isascii() and port.isdecimal()):
-        return f'"{port}" is no port; write digits, or leave it out with its colon'
+        return f'port "{port}" is invalid; expected digits, or remove it and its colon'
     if _REPOSITORY.fullmatch(name.lower()):
-        return f"write it in lowercase: {name.lower()}"
-    return _WRITE_A_REPOSITORY
+        return f"expected lowercase: {name.lower()}"
+    return _EXPECTED_REPOSITORY
 
 
 def _tag_fault(tag: str) -> str:
-    return "" if _TAG.fullmatch(tag) else f'"{tag}" cannot be a tag; {_WRITE_A_TAG}'
+    return "" if _TAG.fullmatch(tag) else f'"{tag}" is invalid; {_EXPECTED_TAG}'

@@ -1,9 +1,9 @@
-"""Labels, annotations, and what chooses by them: selectors, affinity, tolerations."""
+"""Rules for labels, annotations, selectors, affinity and tolerations."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kubernetes_daemonset import names
+from kubekit.names import LABEL_VALUE, QUALIFIED_NAME
 from kubernetes_daemonset.api.shared.affinity_pb2 import (
     LabelSelector,
     LabelSelectorRequirement,
@@ -13,38 +13,41 @@ from kubernetes_daemonset.api.shared.affinity_pb2 import (
     PodAffinityTerm,
 )
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.manifest import entry
-from kubernetes_daemonset.rules.finding import Finding
-from kubernetes_daemonset.syntax import LABEL_NAME, LABEL_VALUE
+from kubernetes_daemonset.manifest.reader import map_entry
+from kubernetes_daemonset.render import naming
+from kubernetes_daemonset.validation.rules.finding import Finding
 
 _REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
 _PREFERRED: Final = "preferred_during_scheduling_ignored_during_execution"
 
-_WRITE_A_VALUE: Final = (
-    "write letters, digits, hyphens, underscores and dots, at most 63, with a letter or digit at both ends"
+_EXPECTED_VALUE: Final = (
+    "at most 63 letters, digits, hyphens, underscores and dots, with a letter or digit at both ends"
 )
-_WRITE_A_NAME: Final = f"{_WRITE_A_VALUE}, after a domain and a slash if you like"
+_EXPECTED_NAME: Final = f"{_EXPECTED_VALUE}, optionally after a domain and a slash"
 
 
-def labels_are_labels(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
+def valid_labels(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     for path, labels in _label_maps(manifest):
         for key, value in sorted(labels.items()):
-            yield from _label_name(entry(path, key), key)
-            yield from _label_value(entry(path, key), value)
+            yield from _label_name(map_entry(path, key), key)
+            yield from _label_value(map_entry(path, key), value)
 
 
 def annotations_have_names(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     for path, annotations in _annotation_maps(manifest):
         for key in sorted(annotations):
-            if not LABEL_NAME.fullmatch(key.lower()):  # as an API server does, which lets capitals be in a domain here
-                yield Finding(entry(path, key), f'"{key}" cannot name an annotation; {_WRITE_A_NAME}')
+            # As in an API server, which allows capitals in the domain here.
+            if not QUALIFIED_NAME.matches(key.lower()):
+                yield Finding(
+                    map_entry(path, key), f'"{key}" is invalid; expected an annotation key of {_EXPECTED_NAME}'
+                )
 
 
 def affinity_is_about_labels(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    for path, one in _expressions(manifest):
-        if one.key:
-            yield from _label_name(f"{path}.key", one.key)
-        for index, value in enumerate(one.values if one.operator in {"In", "NotIn"} else ()):
+    for path, expression in _expressions(manifest):
+        if expression.key:
+            yield from _label_name(f"{path}.key", expression.key)
+        for index, value in enumerate(expression.values if expression.operator in {"In", "NotIn"} else ()):
             yield from _label_value(f"{path}.values[{index}]", value)
     for path, term in _pod_terms(manifest):
         if term.topology_key:
@@ -52,35 +55,39 @@ def affinity_is_about_labels(manifest: KubernetesDaemonSet) -> Iterator[Finding]
 
 
 def own_labels_stay_ours(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    ours = names.owned(manifest)
+    ours = naming.owned(manifest)
     for path, labels in (("metadata.labels", manifest.metadata.labels), ("spec.pod_labels", manifest.spec.pod_labels)):
         for key in sorted(labels.keys() & ours):
             if labels[key] != ours[key]:
-                text = f'is how the component finds its own pods and objects, and is "{ours[key]}"; leave it out'
-                yield Finding(entry(path, key), text, ("metadata.name", "spec.namespace"))
+                text = (
+                    f'is reserved: the component sets it to "{ours[key]}" and selects its own objects by it; remove it'
+                )
+                yield Finding(map_entry(path, key), text, ("metadata.name", "spec.namespace"))
 
 
 def tolerations_name_taints(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    for index, one in enumerate(manifest.spec.tolerations):
+    for index, toleration in enumerate(manifest.spec.tolerations):
         where = f"spec.tolerations[{index}]"
-        if one.key and not LABEL_NAME.fullmatch(one.key):
-            yield Finding(f"{where}.key", f'"{one.key}" cannot be a taint\'s key; {_WRITE_A_NAME}')
-        if not LABEL_VALUE.fullmatch(one.value):
-            yield Finding(f"{where}.value", f'"{one.value}" cannot be a taint\'s value; {_WRITE_A_VALUE}')
+        if toleration.key and not QUALIFIED_NAME.matches(toleration.key):
+            yield Finding(f"{where}.key", f'"{toleration.key}" is invalid; expected a taint key of {_EXPECTED_NAME}')
+        if not LABEL_VALUE.matches(toleration.value):
+            yield Finding(
+                f"{where}.value", f'"{toleration.value}" is invalid; expected a taint value of {_EXPECTED_VALUE}'
+            )
 
 
 def _label_name(path: str, key: str) -> Iterator[Finding]:
-    if not LABEL_NAME.fullmatch(key):
-        yield Finding(path, f'"{key}" cannot name a label; {_WRITE_A_NAME}')
+    if not QUALIFIED_NAME.matches(key):
+        yield Finding(path, f'"{key}" is invalid; expected a label key of {_EXPECTED_NAME}')
 
 
 def _label_value(path: str, value: str) -> Iterator[Finding]:
-    if not LABEL_VALUE.fullmatch(value):
-        yield Finding(path, f'"{value}" cannot be a label\'s value; {_WRITE_A_VALUE}')
+    if not LABEL_VALUE.matches(value):
+        yield Finding(path, f'"{value}" is invalid; expected a label value of {_EXPECTED_VALUE}')
 
 
 def _label_maps(manifest: KubernetesDaemonSet) -> Iterator[tuple[str, Mapping[str, str]]]:
-    yield "metadata.labels", names.given_labels(manifest)
+    yield "metadata.labels", naming.given_labels(manifest)
     yield "spec.pod_labels", manifest.spec.pod_labels
     yield "spec.node_selector", manifest.spec.node_selector
     for path, selector in _selectors(manifest):

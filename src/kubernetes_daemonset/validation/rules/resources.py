@@ -1,118 +1,122 @@
-"""How much of a node containers may use, and how much is set aside for them."""
+"""Rules for resource limits and requests."""
 
 from collections.abc import Iterator
 from typing import Final
 
+from kubekit import quantities
+from kubekit.names import QUALIFIED_NAME
 from kubernetes_daemonset.api.shared.container_pb2 import ContainerResources, CpuMemory
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.manifest import entry
-from kubernetes_daemonset.quantities import nearest, parsed
-from kubernetes_daemonset.rules.finding import Finding
-from kubernetes_daemonset.rules.parts import APP, Part, parts
-from kubernetes_daemonset.syntax import LABEL_NAME
+from kubernetes_daemonset.manifest.reader import map_entry
+from kubernetes_daemonset.validation.containers_view import APP, ContainerView, container_views
+from kubernetes_daemonset.validation.rules.finding import Finding
 
 _HUGE_PAGES: Final = "hugepages-"
-# Of such names a server takes fractions, and requests without limits: they are not devices, but Kubernetes' own.
+# Of these an API server accepts fractions, and requests without limits: they are native resources, not devices.
 _OF_KUBERNETES: Final = "kubernetes.io/"
-# How a quota calls a device. A server refuses a device of such a name, and one that would be too long with it.
+# The prefix of a device in a quota. An API server rejects a device name that has it, or that is too long with it.
 _OF_A_QUOTA: Final = "requests."
 
 
-def amounts_are_amounts(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    for part in parts(manifest):
-        resources: ContainerResources = part.body.resources
-        for kind, given in (("limits", resources.limits), ("requests", resources.requests)):
-            for path, text in _amounts(given, f"{part.path}.resources.{kind}"):
-                amount = parsed(text)
+def valid_quantities(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
+    for container in container_views(manifest):
+        resources: ContainerResources = container.body.resources
+        for kind, amounts in (("limits", resources.limits), ("requests", resources.requests)):
+            for path, text in _amounts(amounts, f"{container.path}.resources.{kind}"):
+                amount = quantities.parse(text)
                 if amount is None:
-                    right = nearest(text) or "a number with a unit, such as 250m, 64Mi or 2"
-                    yield Finding(path, f'"{text}" is no amount; write {right}')
+                    right = quantities.suggest(text) or "a quantity such as 250m, 64Mi or 2"
+                    yield Finding(path, f'"{text}" is invalid; expected {right}')
                 elif amount < 0:
-                    yield Finding(path, f'"{text}" is less than nothing; write 0 or more')
+                    yield Finding(path, f'"{text}" is negative; expected 0 or more')
 
 
 def requests_stay_below_limits(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    for part in parts(manifest):
-        limits = dict(_amounts(part.body.resources.limits, ""))
-        for path, text in _amounts(part.body.resources.requests, ""):
-            request, limit = parsed(text), parsed(limits.get(path, ""))
-            if request is not None and limit is not None and request > limit:
-                where = f"{part.path}.resources.requests{path}"
-                yield Finding(where, f'"{text}" is more than the limit "{limits[path]}"; lower it or raise the limit')
+    for container in container_views(manifest):
+        limits = dict(_amounts(container.body.resources.limits, ""))
+        for path, text in _amounts(container.body.resources.requests, ""):
+            if quantities.exceeds(text, limits.get(path, "")):
+                where = f"{container.path}.resources.requests{path}"
+                yield Finding(
+                    where, f'"{text}" is more than the limit "{limits[path]}"; decrease it or increase the limit'
+                )
 
 
 def other_resources_have_names(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    for part in parts(manifest):
-        for path, name in _other_names(part):
+    for container in container_views(manifest):
+        for path, name in _other_names(container):
             if not _is_resource(name):
-                yield Finding(path, f'"{name}" is no resource; write its full name, such as nvidia.com/gpu')
+                yield Finding(path, f'"{name}" is invalid; expected a full resource name such as nvidia.com/gpu')
 
 
 def devices_are_whole(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    """Devices and huge pages: a container has them for itself, so that its request is its limit."""
-    for part in parts(manifest):
-        limits, requests = part.body.resources.limits.other, part.body.resources.requests.other
-        for path, name in _other_names(part):
+    """Check devices and huge pages: a container uses them exclusively, so its request equals its limit."""
+    for container in container_views(manifest):
+        limits, requests = container.body.resources.limits.other, container.body.resources.requests.other
+        for path, name in _other_names(container):
             if not _is_resource(name) or _OF_KUBERNETES in name:
                 continue
             if name not in limits:
-                text = "such a resource is requested by its limit; write it under limits"
-                yield Finding(path, text, (f"{part.path}.resources.limits",))
-            elif (amount := parsed(limits[name])) is None:
-                continue  # said already
+                text = "the limit of this resource is also its request; move it to limits"
+                yield Finding(path, text, (f"{container.path}.resources.limits",))
+            elif (amount := quantities.parse(limits[name])) is None:
+                continue  # already reported
             elif amount != amount.to_integral_value():
-                yield Finding(path, f'"{limits[name]}" is no whole number, and such a resource cannot be divided')
-            elif (request := parsed(requests.get(name, ""))) is not None and request < amount:
-                both = f'is "{limits[name]}", and the request "{requests[name]}"'
-                yield Finding(path, f"{both}; such a resource takes the same for both")
+                yield Finding(
+                    path,
+                    f'"{limits[name]}" is invalid; expected a whole number, because this resource cannot be divided',
+                )
+            elif (request := quantities.parse(requests.get(name, ""))) is not None and request < amount:
+                both = f'is "{limits[name]}", but the request is "{requests[name]}"'
+                yield Finding(path, f"{both}; limit and request of this resource must be equal")
 
 
 def huge_pages_fit(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    for part in parts(manifest):
-        limits, requests = part.body.resources.limits, part.body.resources.requests
+    for container in container_views(manifest):
+        limits, requests = container.body.resources.limits, container.body.resources.requests
         for name, text in sorted(limits.other.items()):
-            path = entry(f"{part.path}.resources.limits.other", name)
-            size, amount = parsed(name.removeprefix(_HUGE_PAGES)), parsed(text)
+            path = map_entry(f"{container.path}.resources.limits.other", name)
+            size, amount = quantities.parse(name.removeprefix(_HUGE_PAGES)), quantities.parse(text)
             if not _is_huge(name) or amount is None:
                 continue
             if not size or size < 0 or (pages := amount / size) != pages.to_integral_value():
-                yield Finding(path, f'"{text}" is not a whole number of such pages')
+                yield Finding(path, f'"{text}" is not a multiple of the page size')
             elif not (limits.cpu or limits.memory or requests.cpu or requests.memory):
-                says = "huge pages go with cpu or memory; write how much of one of them"
-                yield Finding(path, says, (f"{part.path}.resources",))
+                missing = "huge pages require cpu or memory; add a request or limit of one of them"
+                yield Finding(path, missing, (f"{container.path}.resources",))
 
 
 def memory_is_not_limited(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
-    for part in parts(manifest):
-        has_the_default = part.path == APP and not part.body.HasField("resources")
-        if not has_the_default and not part.body.resources.limits.memory:
-            text = "no memory limit: one leak can take down every pod of a node"
-            yield Finding(f"{part.path}.resources", text)
+    for container in container_views(manifest):
+        has_the_default = container.path == APP and not container.body.HasField("resources")
+        if not has_the_default and not container.body.resources.limits.memory:
+            text = "no memory limit: one leak can bring down every pod on a node"
+            yield Finding(f"{container.path}.resources", text)
 
 
-def _amounts(given: CpuMemory, path: str) -> Iterator[tuple[str, str]]:
+def _amounts(amounts: CpuMemory, path: str) -> Iterator[tuple[str, str]]:
     for name in ("cpu", "memory", "ephemeral_storage"):
-        if text := getattr(given, name):
+        if text := getattr(amounts, name):
             yield f"{path}.{name}", text
-    for name, text in sorted(given.other.items()):
-        yield entry(f"{path}.other", name), text
+    for name, text in sorted(amounts.other.items()):
+        yield map_entry(f"{path}.other", name), text
 
 
-def _other_names(part: Part) -> Iterator[tuple[str, str]]:
-    """Each once, with its path: that of the limit if it has one."""
-    limits, requests = part.body.resources.limits.other, part.body.resources.requests.other
+def _other_names(container: ContainerView) -> Iterator[tuple[str, str]]:
+    """Yield each resource once, with the path of its limit, or of its request if it has no limit."""
+    limits, requests = container.body.resources.limits.other, container.body.resources.requests.other
     for name in sorted({*limits, *requests}):
         kind = "limits" if name in limits else "requests"
-        yield entry(f"{part.path}.resources.{kind}.other", name), name
+        yield map_entry(f"{container.path}.resources.{kind}.other", name), name
 
 
 def _is_resource(name: str) -> bool:
     if _is_huge(name):
         return True
-    if "/" not in name or not LABEL_NAME.fullmatch(name):
+    if "/" not in name or not QUALIFIED_NAME.matches(name):
         return False
-    of_a_device = not name.startswith(_OF_A_QUOTA) and LABEL_NAME.fullmatch(_OF_A_QUOTA + name)
-    return _OF_KUBERNETES in name or bool(of_a_device)
+    of_a_device = not name.startswith(_OF_A_QUOTA) and QUALIFIED_NAME.matches(_OF_A_QUOTA + name)
+    return _OF_KUBERNETES in name or of_a_device
 
 
 def _is_huge(name: str) -> bool:

@@ -1,0 +1,1 @@
+"""Rendered objects -> a cluster, or the files of a tool that deploys them."""

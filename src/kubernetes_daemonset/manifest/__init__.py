@@ -1,0 +1,1 @@
+"""Manifests: parsed with the location of every field, modified by `--set`, and written."""

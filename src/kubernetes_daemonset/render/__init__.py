@@ -1,0 +1,1 @@
+"""Render a message into Kubernetes objects. Pure."""
