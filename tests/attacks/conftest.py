@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import lab
-from tests.gated import Site
+from tests.support.site import Site
 
 
 @pytest.fixture

@@ -110,8 +110,18 @@ class Kubelet:
         ended = {"exitCode": exit_code, "reason": "Error" if exit_code else "Completed"}
         containers = [{"name": "worker", "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0}]
         containers[0]["state"] = {"terminated": ended}
-        status = {"status": {"phase": "Failed" if exit_code else "Succeeded", "containerStatuses": containers}}
-        self.client.patch(Pod.Status, pod, status, namespace=namespace, patch_type=PatchType.MERGE)
+        phase = "Failed" if exit_code else "Succeeded"
+        self.report(pod, namespace, {"phase": phase, "containerStatuses": containers})
+
+    def serve(self, pod: str, namespace: str, address: str, *more: Json) -> None:
+        """Report that the pod is ready at this address. `more` are further conditions."""
+        conditions = [{"type": "Ready", "status": "True"}, *more]
+        status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "conditions": conditions}
+        self.report(pod, namespace, status)
+
+    def report(self, pod: str, namespace: str, status: Json) -> None:
+        """Write these fields of the pod's status."""
+        self.client.patch(Pod.Status, pod, {"status": status}, namespace=namespace, patch_type=PatchType.MERGE)
 
     def run_pods(self, exit_code: Callable[[Pod], int | None]) -> None:
         """Bring every pod on its node to the end that is chosen for it. With None, a pod stays pending."""

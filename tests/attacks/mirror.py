@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import lab
 from lab import images, waiting
-from tests.support import a_pod
+from tests.support.builders import a_pod
 
 MIRROR = "mirror.example/"
 PATIENCE = 120

@@ -16,14 +16,14 @@ from lightkube.resources.core_v1 import Namespace
 from lightkube.resources.core_v1 import Node as NodeObject
 
 import lab
-from kube_node_ready import settings
-from kube_node_ready.daemonset.api import MERGE_PATCH, STRATEGIC_PATCH, Api
-from kube_node_ready.kube.errors import LostRace, Refused
-from kube_node_ready.verify.model import Node
-from kube_node_ready.verify.workerpod import worker_pod
+from kube_node_ready.agent.api import MERGE_PATCH, STRATEGIC_PATCH, Api
+from kube_node_ready.kube.errors import Conflict, Rejected
+from kube_node_ready.settings import policy as settings
+from kube_node_ready.verification.model import Node
+from kube_node_ready.verification.worker_pod import worker_pod
 from lab import waiting
-from tests import configs
-from tests.installed import Release, apply
+from tests.support import configs
+from tests.support.chart_release import Release, apply
 
 PATIENCE = 180
 GATE = {"key": "node-ready/unverified", "value": "true", "effect": "NoSchedule"}
@@ -69,7 +69,7 @@ class Scene(NamedTuple):
         self.token.patch(f"/api/v1/nodes/{node}{part}?dryRun=All", json.dumps(change).encode(), kind)
 
     def delete(self, path: str) -> None:
-        self.token._ask("DELETE", path, _DELETE)
+        self.token._send("DELETE", path, _DELETE)
 
     def rejection(self, request: "Request") -> str:
         """Why the request is rejected; empty if it is not. Requests are dry runs: nothing changes."""
@@ -77,9 +77,9 @@ class Scene(NamedTuple):
         def answer() -> list[str] | None:
             try:
                 request(self)
-            except Refused as error:
+            except Rejected as error:
                 return [f"{error.status} {error.message}"]
-            except LostRace:  # the simulated kubelet has written meanwhile
+            except Conflict:  # the simulated kubelet has written meanwhile
                 return None
             return [""]
 
@@ -109,12 +109,14 @@ def sets_label(key: str, value: str | None) -> Request:
 
 
 def sets_taints(choose: Callable[[list[Json]], list[Json]], *, verified: bool = False) -> Request:
-    """Taints are one value to a patch, so that all of them must be part of it."""
+    """Taints are one value to a patch, so all of them are part of it. It conflicts if the cluster has added one."""
 
     def request(scene: Scene) -> None:
         name = scene.verified if verified else scene.gated
-        there = [{key: value for key, value in taint.items() if value} for taint in scene.node(name)["spec"]["taints"]]
-        scene.patch(name, {"spec": {"taints": choose(there)}})
+        node = scene.node(name)
+        there = [{key: value for key, value in taint.items() if value} for taint in node["spec"]["taints"]]
+        version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+        scene.patch(name, {"metadata": version, "spec": {"taints": choose(there)}})
 
     return request
 
@@ -130,17 +132,17 @@ def without(taints: list[Json], key: str) -> list[Json]:
 @contextmanager
 def a_stolen_token(plane: lab.Plane, namespace: str, values: Mapping[str, Any], *, policy: bool) -> Iterator[Scene]:
     """`policy`: whether the chart limits the controller's writes. Its policy about worker pods is there in any case."""
-    limits = {"enabled": True, "restrictController": policy}
+    limits = {**values.get("admissionPolicy", {}), "enabled": True, "restrictController": policy}
     release = Release(plane, namespace, {**values, "admissionPolicy": limits})
     with suppress(ApiError):  # without labels, as kube-system is: Pod Security would reject much of what is tried
         plane.client.create(Namespace(metadata=ObjectMeta(name=namespace)))
     release.install()
     labels = {"case": namespace}
-    gated = plane.fake_nodes(1, prefix=f"{namespace}-gated", taints=[_taint(GATE), _taint(FOREIGN)], labels=labels)
-    verified = plane.fake_nodes(
+    gated = plane.simulated_nodes(1, prefix=f"{namespace}-gated", taints=[_taint(GATE), _taint(FOREIGN)], labels=labels)
+    verified = plane.simulated_nodes(
         1, prefix=f"{namespace}-verified", taints=[_taint(FOREIGN)], labels=labels | {LABEL: "true"}
     )
-    unselected = plane.fake_nodes(1, prefix=f"{namespace}-unselected", taints=[_taint(GATE)])
+    unselected = plane.simulated_nodes(1, prefix=f"{namespace}-unselected", taints=[_taint(GATE)])
     try:
         apply(plane, _every_right(release))
         scene = Scene(release, release.api(), gated.names[0], verified.names[0], unselected.names[0])

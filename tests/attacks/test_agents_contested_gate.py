@@ -14,11 +14,11 @@ from lightkube.resources.core_v1 import Node as NodeObject
 from lightkube.types import PatchType
 
 import lab
-from kube_node_ready.daemonset.node import COMPONENT
+from kube_node_ready.agent.node_client import COMPONENT
 from lab import waiting
-from tests.daemonset_real import VALUES, Real, a_world
-from tests.daemonset_scenarios import CONTINUOUS, FOREIGN, GATE, ONCE, is_gated, is_released
-from tests.installed import Release, apply
+from tests.support.agent_live import VALUES, Real, a_world
+from tests.support.chart_release import Release, apply
+from tests.support.scenarios.agent import CONTINUOUS, FOREIGN, GATE, ONCE, is_gated, is_released
 
 NAMESPACE = "contested-gate"
 PATIENCE = 180
@@ -33,7 +33,7 @@ FULL = 262_144
 def release(plane: lab.Plane) -> Iterator[Release]:
     release = Release(plane, NAMESPACE, VALUES)
     release.install()
-    (node,) = plane.fake_nodes(1, prefix=f"{NAMESPACE}-bystander").names
+    (node,) = plane.simulated_nodes(1, prefix=f"{NAMESPACE}-bystander").names
     release.wait_for_policy(node)
     yield release
     release.uninstall()

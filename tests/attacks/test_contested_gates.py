@@ -17,9 +17,9 @@ from lightkube.resources.core_v1 import Node
 
 from tests.attacks.history import RECORD
 from tests.attacks.kubelet import passed_record
-from tests.console import Console, install
-from tests.gated import Site
-from tests.operator import Operator, operating
+from tests.support.cli import Console, install
+from tests.support.controller_process import Operator, operating
+from tests.support.site import Site
 
 LABEL = "node-ready/verified"
 SECONDS = 12

@@ -12,7 +12,7 @@ import pytest
 from lightkube.resources.admissionregistration_v1 import ValidatingAdmissionPolicy
 
 import lab
-from kube_node_ready.daemonset.api import MERGE_PATCH, STRATEGIC_PATCH
+from kube_node_ready.agent.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from lab import waiting
 from tests.attacks.stolen import (
     FOREIGN,
@@ -35,6 +35,7 @@ LIMITED, STRICT, UNLIMITED = "token-limited", "token-strict", "token-unlimited"
 LEDGER = "kube-node-ready-removals"
 LEASES = "/apis/coordination.k8s.io/v1"
 RECORD = "node-ready/verification"
+MOST_RECORD, MOST_MESSAGE, MOST_REASON = 2**14, 2**15, 2**10
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "11111111-2222-3333-4444-555555555555"}
 ADDRESS = {"type": "InternalIP", "address": "192.0.2.1"}
 
@@ -52,6 +53,24 @@ def delete_node(kind: str) -> Request:
 
 def cordon(kind: str, *, on: bool = True) -> Request:
     return lambda scene: scene.patch(getattr(scene, kind), {"spec": {"unschedulable": on}})
+
+
+def sets_record(text: str) -> Request:
+    return sets({"metadata": {"annotations": {RECORD: text}}})
+
+
+def verified_condition(**changes: str) -> Json:
+    return {"type": "NodeVerified", "status": "True", **changes}
+
+
+def adds_conditions(count: int) -> Request:
+    """As a JSON Patch: a strategic merge patch merges conditions of the same type."""
+    patch = [{"op": "add", "path": "/status/conditions/-", "value": verified_condition()}] * count
+
+    def request(scene: Scene) -> None:
+        scene.token.patch(f"/api/v1/nodes/{scene.gated}/status?dryRun=All", json.dumps(patch).encode(), JSON_PATCH)
+
+    return request
 
 
 def other_effect(taints: list[Json]) -> list[Json]:
@@ -98,6 +117,15 @@ ATTACKS: Mapping[str, tuple[Request, str]] = {
     "another condition is added": (sets_condition({"type": "Mine", "status": "True"}), "conditions"),
     "another condition is removed": (sets_condition({"type": "Ready", "$patch": "delete"}), "conditions"),
     "a verified node is deleted": (delete_node("verified"), "delete gated Nodes only"),
+    "the record leaves no room for annotations": (sets_record("x" * (MOST_RECORD + 1)), "annotations"),
+    "the record does so in fewer characters": (sets_record("é" * (MOST_RECORD // 2 + 1)), "annotations"),
+    "our condition has a long message": (
+        sets_condition(verified_condition(message="x" * (MOST_MESSAGE + 1))),
+        "32 KiB",
+    ),
+    "our condition has a long reason": (sets_condition(verified_condition(reason="x" * (MOST_REASON + 1))), "1 KiB"),
+    "our condition has a long status": (sets_condition(verified_condition(status="x" * 10)), "conditions"),
+    "our condition is there twice": (adds_conditions(2), "one condition NodeVerified"),
 }
 # What only a controller does that removes nodes or verifies them again.
 UNCONFIGURED: Mapping[str, tuple[Request, str]] = {
@@ -125,6 +153,10 @@ VERIFICATION: Mapping[str, Request] = {
             "status": {"conditions": [{"type": "NodeVerified", "status": "True"}]},
         },
         STRATEGIC_PATCH,
+    ),
+    "the largest record is written": sets_record("x" * MOST_RECORD),
+    "the largest condition is set": sets_condition(
+        verified_condition(message="x" * MOST_MESSAGE, reason="x" * MOST_REASON)
     ),
     "nothing is changed": sets({}),
 }
@@ -291,6 +323,30 @@ def test_a_node_with_much_in_it_does_not_exceed_the_cost_of_an_expression(limite
         denied(full.rejection(sets_label("example.com/label-1", "a")), "labels")
         denied(full.rejection(sets_taints(lambda there: without(there, "example.com/taint-49"))), "taints")
         denied(full.rejection(sets({"metadata": {"annotations": {"example.com/annotation-1": "a"}}})), "annotations")
+    finally:
+        plane.kubectl("delete", "node", name)
+
+
+def test_what_others_have_made_too_large_does_not_stop_verification(limited: Scene) -> None:
+    """A kubelet can write the record and the conditions of its own Node."""
+    plane, name = limited.release.plane, f"{LIMITED}-swollen"
+    node = named("Node", name)
+    node["metadata"]["annotations"] = {RECORD: "x" * 200_000}
+    node["spec"] = {"taints": [GATE]}
+    plane.kubectl("create", "--filename=-", standard_input=json.dumps(node))
+    conditions = [verified_condition(message=str(number) * 40_000) for number in range(3)]
+    status = json.dumps({"status": {"conditions": conditions}})
+    plane.kubectl(
+        "patch", "node", name, "--subresource=status", "--type=merge", "--patch-file=/dev/stdin", standard_input=status
+    )
+    try:
+        swollen = limited._replace(gated=name)
+        assert {change: swollen.rejection(request) for change, request in VERIFICATION.items()} == dict.fromkeys(
+            VERIFICATION, ""
+        )
+        assert swollen.rejection(cordon("gated")) == ""
+        denied(swollen.rejection(sets_record("x" * (MOST_RECORD + 1))), "annotations")
+        denied(swollen.rejection(adds_conditions(1)), "one condition NodeVerified")
     finally:
         plane.kubectl("delete", "node", name)
 

@@ -13,15 +13,31 @@ import pytest
 import lab
 from lab import waiting
 from tests.attacks.stolen import PATIENCE, Json, Request, Scene, a_stolen_token, denied
-from tests.installed import apply
+from tests.support.chart_release import apply
 
 LIMITED, UNLIMITED = "token-pods-limited", "token-pods-unlimited"
 UID = "11111111-2222-3333-4444-555555555555"
 EVIL = "example.com/evil:1"
 MIRROR = "mirror.example/kube-node-ready"
 DATA = {"name": "data", "hostPath": {"path": "/var/lib/data"}}
+SCRIPTS = {"name": "scripts", "configMap": {"name": "scripts", "defaultMode": 493, "optional": False}}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1024Mi"}}}
+SCRATCH = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}
+SIZED = {"name": "sized", "emptyDir": {"sizeLimit": "1024Mi"}}
+"""The server stores 1Gi."""
+LIMIT = {"path": "cpu", "resourceFieldRef": {"containerName": "worker", "resource": "requests.cpu"}}
+DRIVER = {"name": "driver", "csi": {"driver": "example.com", "volumeAttributes": {}}}
+"""The server omits the empty mapping."""
+LIMITS = {"name": "limits", "downwardAPI": {"items": [LIMIT]}}
+"""The server adds a divisor."""
 CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
-PLAIN = {"name": "plain", "image": "example.com/plain:1", "args": ["--fast"], "securityContext": CONFINED}
+PLAIN = {
+    "name": "plain",
+    "image": "example.com/plain:1",
+    "args": ["--fast"],
+    "volumeMounts": [{"name": "scripts", "mountPath": "/scripts", "readOnly": False, "subPath": "a"}],
+    "securityContext": {**CONFINED, "runAsUser": 997},
+}
 ROOT = {"privileged": True, "runAsUser": 0, "runAsNonRoot": False}
 MIGHTY = {
     "name": "mighty",
@@ -33,12 +49,31 @@ MIGHTY = {
 }
 WORKER = {
     "initContainers": [PLAIN, MIGHTY],
-    "volumes": [DATA],
+    "volumes": [DATA, SCRIPTS, SCRATCH, SIZED, LIMITS, DRIVER],
+    "podLabels": {"team": "platform", "node": "a"},
     "configMapName": "checks",
     "priorityClassName": "system-cluster-critical",
 }
-VALUES = {"controller": {"config": {"worker": WORKER}}}
+VALUES = {
+    "controller": {"config": {"worker": WORKER}},
+    "admissionPolicy": {"additionalWorkerImages": ["example.com/sidecar:1"]},
+}
+ADDITIONAL = "example.com/sidecar:1"
+ANNOTATION = {
+    "name": "text",
+    "downwardAPI": {
+        "defaultMode": 493,
+        "items": [{"path": "program", "fieldRef": {"fieldPath": "metadata.annotations['text']"}}],
+    },
+}
+"""The creator of the pod chooses its annotations, and so what is in this volume."""
 SECRET = {"secretKeyRef": {"name": "tokens", "key": "a"}}
+OFF_ITS_NODE = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {}, "namespaceSelector": {}, "topologyKey": "kubernetes.io/hostname"}
+    ]
+}
+"""The scheduler applies it to all pods that come later: they cannot run on the same node."""
 
 Change = Callable[[Json], None]
 
@@ -91,11 +126,47 @@ def with_metadata(**fields: object) -> Request:
     return creates(lambda pod: pod["metadata"].update(fields))
 
 
-def other_data(pod: Json) -> None:
-    pod["spec"]["volumes"] = [
-        {"name": "data", "hostPath": {"path": "/"}} if volume["name"] == "data" else volume
-        for volume in pod["spec"]["volumes"]
-    ]
+def with_other_volume(volume: Json) -> Request:
+    """In the place of the configured one of this name."""
+
+    def change(pod: Json) -> None:
+        others = [other for other in pod["spec"]["volumes"] if other["name"] != volume["name"]]
+        pod["spec"]["volumes"] = [*others, volume]
+
+    return creates(change)
+
+
+def with_mount(kind: str, index: int, **mount: object) -> Request:
+    def change(pod: Json) -> None:
+        pod["spec"]["volumes"].append(ANNOTATION)
+        container = pod["spec"][kind][index]
+        container["volumeMounts"] = [*container["volumeMounts"], mount]
+
+    return creates(change)
+
+
+def reverse_init_containers(pod: Json) -> None:
+    pod["spec"]["initContainers"].reverse()
+
+
+def with_label(key: str, value: str) -> Request:
+    return creates(lambda pod: pod["metadata"]["labels"].update({key: value}))
+
+
+def take_token_from_annotation(pod: Json) -> None:
+    pod["spec"]["volumes"].append(ANNOTATION)
+    mount = {"name": "text", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
+    pod["spec"]["initContainers"][1]["volumeMounts"].append(mount)
+
+
+def move_to_containers(pod: Json) -> None:
+    pod["spec"]["containers"].append(pod["spec"]["initContainers"].pop())
+
+
+def move_to_init_containers(pod: Json) -> None:
+    """A pod needs a container that is not an init container."""
+    pod["spec"]["initContainers"].append(pod["spec"]["containers"].pop())
+    pod["spec"]["containers"].append({"name": "added", "image": ADDITIONAL, "securityContext": CONFINED})
 
 
 def elsewhere(scene: Scene) -> None:
@@ -136,6 +207,17 @@ CREATIONS: Mapping[str, tuple[Request, str]] = {
     "a pod without seccomp": (of_pod_security(seccompProfile={"type": "Unconfined"}), SHAPE),
     "a pod without AppArmor": (of_pod_security(appArmorProfile={"type": "Unconfined"}), SHAPE),
     "a pod with a sysctl": (of_pod_security(sysctls=[{"name": "net.ipv4.ip_forward", "value": "1"}]), SHAPE),
+    "a pod as a system user": (of_pod_security(runAsUser=999), SHAPE),
+    "a system user": (of_worker_security(runAsUser=999), POWERFUL),
+    "another system user of an init container": (
+        of_init_container(0, securityContext={**CONFINED, "runAsUser": 998}),
+        "more powerful than configured: plain$",
+    ),
+    "pods of others are kept off its node": (of_spec(affinity={"podAntiAffinity": OFF_ITS_NODE}), "podAntiAffinity"),
+    "a pod in the root group": (of_pod_security(runAsGroup=0), SHAPE),
+    "a pod whose files belong to the root group": (of_pod_security(fsGroup=0), SHAPE),
+    "a pod in a system group": (of_pod_security(supplementalGroups=[999]), SHAPE),
+    "the root group": (of_worker_security(runAsGroup=0), POWERFUL),
     "a pod with an SELinux type": (of_pod_security(seLinuxOptions={"type": "spc_t"}), SHAPE),
     "privileged": (of_worker_security(privileged=True, allowPrivilegeEscalation=True), POWERFUL),
     "privilege escalation": (of_worker_security(allowPrivilegeEscalation=True), POWERFUL),
@@ -147,7 +229,7 @@ CREATIONS: Mapping[str, tuple[Request, str]] = {
     "an SELinux role": (of_worker_security(seLinuxOptions={"role": "a"}), POWERFUL),
     "a port of the host": (of_worker(ports=[{"containerPort": 80, "hostPort": 80}]), POWERFUL),
     "another image": (of_worker(image=EVIL), rf"images .*: worker \({EVIL}\)$"),
-    "an image from a mirror": (of_worker(image=f"{MIRROR}:0.1.0"), "admissionPolicy.additionalWorkerImages"),
+    "an image from a mirror": (of_worker(image=f"{MIRROR}:1.0.0-alpha.1"), "admissionPolicy.additionalWorkerImages"),
     "another command": (of_worker(command=["/bin/sh"]), "commands.*: worker$"),
     "arguments": (of_worker(args=["-c", "evil"]), "commands.*: worker$"),
     "a lifecycle hook": (
@@ -156,7 +238,10 @@ CREATIONS: Mapping[str, tuple[Request, str]] = {
     ),
     "a probe": (of_worker(livenessProbe={"exec": {"command": ["/bin/sh"]}}), "probes.*: worker$"),
     "another container": (with_container(), rf"images .*: added \({EVIL}\)$"),
-    "another container with the worker's image": (with_container(image="kube-node-ready:0.1.0"), "images .*: added"),
+    "another container with the worker's image": (
+        with_container(image="kube-node-ready:1.0.0-alpha.1"),
+        "images .*: added",
+    ),
     "a variable from a Secret": (with_variable({"name": "A", "valueFrom": SECRET}), "variables.*: worker$"),
     "all variables from a Secret": (of_worker(envFrom=[{"secretRef": {"name": "tokens"}}]), "variables.*: worker$"),
     "a path of the host": (with_volume({"name": "host", "hostPath": {"path": "/"}}), "volumes.*: host$"),
@@ -168,7 +253,132 @@ CREATIONS: Mapping[str, tuple[Request, str]] = {
     "another ConfigMap": (with_volume({"name": "c", "configMap": {"name": "coredns"}}), "volumes.*: c$"),
     "a claim": (with_volume({"name": "c", "persistentVolumeClaim": {"claimName": "db"}}), "volumes.*: c$"),
     "a CSI volume": (with_volume({"name": "c", "csi": {"driver": "secrets-store.csi.k8s.io"}}), "volumes.*: c$"),
-    "another path under a configured name": (creates(other_data), "volumes.*: data$"),
+    "another path under a configured name": (
+        with_other_volume({"name": "data", "hostPath": {"path": "/"}}),
+        "volumes.*: data$",
+    ),
+    "a volume of another kind under a configured name": (
+        with_other_volume({**ANNOTATION, "name": "data"}),
+        "volumes.*: data$",
+    ),
+    "other keys of a configured ConfigMap": (
+        with_other_volume({"name": "scripts", "configMap": {"name": "scripts", "items": [{"key": "a", "path": "b"}]}}),
+        "volumes.*: scripts$",
+    ),
+    "a copy of a claim in a configured volume": (
+        with_other_volume(
+            {
+                "name": "scratch",
+                "ephemeral": {
+                    "volumeClaimTemplate": {
+                        "spec": {**CLAIM, "dataSource": {"kind": "PersistentVolumeClaim", "name": "database"}}
+                    }
+                },
+            }
+        ),
+        "volumes.*: scratch$",
+    ),
+    "another program in the place of a privileged init container's": (
+        with_mount("initContainers", 1, name="text", mountPath="/mighty", subPath="program"),
+        "mounts.*: mighty$",
+    ),
+    "a configured volume in another place of a privileged init container": (
+        of_init_container(1, volumeMounts=[{"name": "data", "mountPath": "/usr"}]),
+        "mounts.*: mighty$",
+    ),
+    "a part of a configured volume": (
+        of_init_container(1, volumeMounts=[{"name": "data", "mountPath": "/data", "subPath": "a"}]),
+        "mounts.*: mighty$",
+    ),
+    "a part of a configured volume, by a variable": (
+        of_init_container(1, volumeMounts=[{"name": "data", "mountPath": "/data", "subPathExpr": "$(LEVEL)"}]),
+        "mounts.*: mighty$",
+    ),
+    "no mounts of a privileged init container": (of_init_container(1, volumeMounts=[]), "mounts.*: mighty$"),
+    "mounts that reach the node": (
+        of_init_container(
+            1, volumeMounts=[{"name": "data", "mountPath": "/data", "mountPropagation": "Bidirectional"}]
+        ),
+        "mounts.*: mighty$",
+    ),
+    "a configured volume as a token of a privileged init container": (
+        with_mount("initContainers", 1, name="data", mountPath="/var/run/secrets/kubernetes.io/serviceaccount"),
+        "mounts.*: mighty$",
+    ),
+    "an init container's volume in the worker": (
+        with_mount("containers", 0, name="data", mountPath="/data"),
+        "mounts.*: worker$",
+    ),
+    "an init container's volume in another one": (
+        with_mount("initContainers", 0, name="data", mountPath="/data"),
+        "mounts.*: plain$",
+    ),
+    "an init container's volume in an added container": (
+        with_container(image=ADDITIONAL, volumeMounts=[{"name": "data", "mountPath": "/data"}]),
+        "mounts.*: added$",
+    ),
+    "another folder of a privileged init container": (of_init_container(1, workingDir="/data"), "folders.*: mighty$"),
+    "another folder of the worker": (of_worker(workingDir="/tmp"), "folders.*: worker$"),
+    "a file in the place of a program": (
+        of_init_container(1, terminationMessagePath="/mighty"),
+        "commands.*: mighty$",
+    ),
+    "an open input": (of_init_container(1, stdin=True), "commands.*: mighty$"),
+    "a privileged init container that is restarted": (
+        of_init_container(1, restartPolicy="Always"),
+        "commands.*: mighty$",
+    ),
+    "a privileged init container beside the worker": (creates(move_to_containers), "in their order"),
+    "a worker that runs before others": (creates(move_to_init_containers), "in their order"),
+    "init containers in another order": (creates(reverse_init_containers), "in their order"),
+    "no init containers": (of_spec(initContainers=[]), "in their order"),
+    "a pod of cluster DNS": (with_label("k8s-app", "kube-dns"), "labels .*: k8s-app$"),
+    "a pod of another application": (
+        with_label("app.kubernetes.io/name", "coredns"),
+        r"labels .*: app\.kubernetes\.io/name$",
+    ),
+    "another label of Kubernetes": (with_label("app.kubernetes.io/part-of", "a"), r"labels .*: app\.kubernetes\.io/"),
+    "another value of a configured label": (with_label("team", "other"), "labels .*: team$"),
+    "a token from an annotation": (creates(take_token_from_annotation), "mounts.*: mighty$"),
+    "a program for an init container that prepares files": (
+        with_mount("initContainers", 0, name="text", mountPath="/plain", subPath="program"),
+        "mounts.*: plain$",
+    ),
+    "a variable of an init container that prepares files": (
+        of_init_container(0, env=[{"name": "LD_PRELOAD", "value": "/scripts/evil.so"}]),
+        "variables.*: plain$",
+    ),
+    "a worker that is restarted": (of_spec(restartPolicy="OnFailure"), "restartPolicy"),
+    "a name that leads to the pod itself": (of_spec(hostname="example", subdomain="com"), "names must resolve"),
+    "variables for Services": (of_spec(enableServiceLinks=True), "names must resolve"),
+    "a folder that is created on the host": (
+        with_other_volume({"name": "data", "hostPath": {"path": "/var/lib/data", "type": "DirectoryOrCreate"}}),
+        "volumes.*: data$",
+    ),
+    "annotations of a claim": (
+        with_other_volume(
+            {
+                "name": "scratch",
+                "ephemeral": {"volumeClaimTemplate": {"metadata": {"annotations": {"a": "b"}}, "spec": CLAIM}},
+            }
+        ),
+        "volumes.*: scratch$",
+    ),
+    "shared processes": (of_spec(shareProcessNamespace=True), "shareProcessNamespace"),
+    "another address of a name": (
+        of_spec(hostAliases=[{"ip": "127.0.0.1", "hostnames": ["example.com"]}]),
+        "names must resolve",
+    ),
+    "another DNS server": (of_spec(dnsPolicy="None", dnsConfig={"nameservers": ["127.0.0.1"]}), "names must resolve"),
+    "a DNS server in an option": (
+        of_spec(dnsConfig={"options": [{"name": "rotate\nnameserver 192.0.2.1", "value": "1"}]}),
+        "names must resolve",
+    ),
+    "a DNS server in the value of an option": (
+        of_spec(dnsConfig={"options": [{"name": "ndots", "value": "1\nnameserver 192.0.2.1"}]}),
+        "names must resolve",
+    ),
+    "another search path": (of_spec(dnsConfig={"searches": ["example.com"]}), "names must resolve"),
     "another image of an init container": (of_init_container(0, image=EVIL), "images .*: plain"),
     "other arguments of an init container": (of_init_container(0, args=["--evil"]), "commands.*: plain$"),
     "a privileged init container": (
@@ -181,6 +391,11 @@ CREATIONS: Mapping[str, tuple[Request, str]] = {
     ),
     "another variable of a privileged init container": (
         of_init_container(1, env=[{"name": "LD_PRELOAD", "value": "/data/evil.so"}]),
+        "variables.*: mighty$",
+    ),
+    "no variables of a privileged init container": (of_init_container(1, env=[]), "variables.*: mighty$"),
+    "a privileged init container's variable from the pod": (
+        of_init_container(1, env=[{"name": "LEVEL", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]),
         "variables.*: mighty$",
     ),
     "another value of a privileged init container's variable": (
@@ -204,6 +419,10 @@ def of_the_server(scene: Scene) -> None:
         {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
     ]
     pod["spec"]["containers"][0]["env"] += variables
+    pod["spec"]["containers"][0]["volumeMounts"].append({"name": "tmp", "mountPath": "/tmp"})
+    rights = {**CONFINED, "runAsUser": 100}
+    pod["spec"]["containers"].append({"name": "sidecar", "image": ADDITIONAL, "securityContext": rights})
+    pod["spec"]["dnsConfig"] = {"options": [{"name": "ndots", "value": "2"}]}
     pod["metadata"]["annotations"]["example.com/note"] = "a"
     pod["metadata"]["labels"]["example.com/note"] = "a"
     scene.create("pods", pod)
@@ -220,7 +439,6 @@ ALLOWED: Mapping[str, Request] = {
     "a worker": creates(lambda _: None),
     "a worker with additions": of_the_server,
     "a worker for a verified node": of_spec(priorityClassName=""),
-    "a worker without its init containers": of_spec(initContainers=[]),
     "a probe": a_probe,
 }
 

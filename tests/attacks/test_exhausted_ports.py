@@ -1,4 +1,4 @@
-"""Connections that are to exhaust the controller by its metrics and health ports (M2 of the security review).
+"""Connections that are to exhaust the controller by its metrics and health ports.
 
 Any pod that reaches the ports can open connections, without credentials. The controller has few files to spare here, as
 with a soft limit of 1,024 in a large cluster.
@@ -13,15 +13,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.gated import Site
-from tests.operator import Operator, operating
-from tests.shell import ROOT
+from tests.support.controller_process import Operator, operating
+from tests.support.shell import ROOT
+from tests.support.site import Site
 
 FILES = 128
 CONNECTIONS = 4000
 PROBES = 5
 PROBE_SECONDS = 1.0
-"""The chart leaves `timeoutSeconds` of the probes at the default of Kubernetes."""
+"""Less than the chart's `timeoutSeconds` (5 and 3), so that a connection that the kernel dropped once is noticed."""
 MOST_CPU = 0.25
 """Of one core, in a machine that other tests share. The unfixed server took all of one."""
 

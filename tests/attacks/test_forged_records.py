@@ -17,9 +17,9 @@ from lightkube.types import PatchType
 import lab
 from tests.attacks.history import RECORD, History
 from tests.attacks.kubelet import Kubelet, failed_record, kubelets, passed_record, short_name
-from tests.gated import Site
-from tests.operator import operating
-from tests.removal import Claims, Fleet, nodeclaims
+from tests.support.controller_process import operating
+from tests.support.removal import Claims, Fleet, nodeclaims
+from tests.support.site import Site
 
 LABEL = "node-ready/verified"
 DEDICATED = lab.Taint("dedicated", value="payments")
@@ -69,7 +69,7 @@ def test_a_kubelet_does_not_open_its_own_gate_by_a_forged_record(
 
         def has_failed() -> bool:
             kubelet.run_pods(lambda _: 1)
-            return site.node(kubelet.node).record.failures > 0 or not site.policy.gated(site.node(kubelet.node))
+            return site.node(kubelet.node).record.failures > 0 or not site.policy.is_gated(site.node(kubelet.node))
 
         site.until("a worker has failed", has_failed)
         assert not history.was_ever_open(site.gate.key)
@@ -92,37 +92,59 @@ def test_a_forged_record_of_failures_removes_nothing(site: Site, kubelet: Kubele
             time.sleep(0.2)
 
 
+def is_cordoned_and_not_removed(site: Site, kubelet: Kubelet) -> bool:
+    """Of a node whose workers fail until one of both has happened."""
+    history = History(site.plane, kubelet.node)
+
+    def is_handled() -> bool:
+        kubelet.run_pods(lambda _: 1)
+        return not history.exists() or site.node(kubelet.node).cordoned
+
+    site.until("it is removed or cordoned", is_handled)
+    return history.exists()
+
+
 def test_a_node_with_taints_of_others_is_cordoned_and_not_deleted(site: Site, kubelet: Kubelet, tmp_path: Path) -> None:
     """If its Node were deleted, its kubelet would register again without the taint, and get the payments' pods."""
     tolerant = {**config(site, REMOVES)}
     tolerant["worker"] = {**tolerant["worker"], "tolerations": [{"operator": "Exists"}]}
     with operating(tmp_path, site.plane.kubeconfig(), tolerant):
         kubelet.register(labels={"site": site.namespace}, taints=[site.gate, DEDICATED])
-        history = History(site.plane, kubelet.node)
-
-        def is_handled() -> bool:
-            kubelet.run_pods(lambda _: 1)
-            return not history.exists() or site.node(kubelet.node).cordoned
-
-        site.until("it is removed or cordoned", is_handled)
-        assert history.exists()
+        assert is_cordoned_and_not_removed(site, kubelet)
         told = {event.reason: event.message or "" for event in site.events(kubelet.node)}
         assert "a new registration would lose its taint dedicated" in told["Cordoned"]
         assert "Removing" not in told
+
+
+def test_a_cordon_is_not_lost_by_a_failure_that_the_kubelet_withholds(
+    site: Site, kubelet: Kubelet, tmp_path: Path
+) -> None:
+    """Its last attempt was bound before the node was cordoned, and ends after that."""
+    with operating(tmp_path, site.plane.kubeconfig(), config(site, REMOVES)):
+        kubelet.register(labels={"site": site.namespace}, taints=[site.gate])
+        history = History(site.plane, kubelet.node)
+
+        def last_is_bound() -> bool:
+            kubelet.run_pods(lambda pod: None if str(pod.metadata and pod.metadata.name).endswith("-2") else 1)
+            return any(worker.attempt == 2 and worker.node_name for worker in site.workers())
+
+        site.until("its last attempt is bound", last_is_bound)
+        site.plane.kubectl("cordon", kubelet.node)
+
+        def is_handled() -> bool:
+            kubelet.run_pods(lambda _: 1)
+            told = {event.reason for event in site.events(kubelet.node)} if history.exists() else set()
+            return not history.exists() or "RemovalBlocked" in told
+
+        site.until("it is removed or held", is_handled)
+        assert history.exists(), "its kubelet would register it without the cordon"
 
 
 def test_nodes_without_a_claim_are_cordoned_if_asked_for(site: Site, kubelet: Kubelet, tmp_path: Path) -> None:
     cordons = {"deleteFailedNodes": True, "removal": {**NO_LIMITS, "withoutClaim": "cordon"}}
     with operating(tmp_path, site.plane.kubeconfig(), config(site, cordons)):
         kubelet.register(labels={"site": site.namespace}, taints=[site.gate])
-        history = History(site.plane, kubelet.node)
-
-        def is_handled() -> bool:
-            kubelet.run_pods(lambda _: 1)
-            return not history.exists() or site.node(kubelet.node).cordoned
-
-        site.until("it is removed or cordoned", is_handled)
-        assert history.exists()
+        assert is_cordoned_and_not_removed(site, kubelet)
 
 
 @pytest.fixture
@@ -144,44 +166,43 @@ def register_in(fleet: Fleet, kubelet: Kubelet, pool: str) -> History:
     return History(fleet.plane, kubelet.node)
 
 
+@pytest.fixture
+def spender(fleet: Fleet) -> Iterator[Kubelet]:
+    """A kubelet whose workers fail, in a cluster where one node per pool is removed."""
+    account = fleet.account("get", "list", "delete")
+    with (
+        kubelets(fleet.plane, short_name("spender", fleet.namespace)) as (kubelet,),
+        fleet.operating({"maxCount": 1}, kubeconfig=account),
+    ):
+        yield kubelet
+
+
+def be_removed(fleet: Fleet, spender: Kubelet, pool: str) -> None:
+    history = register_in(fleet, spender, pool)
+
+    def is_gone() -> bool:
+        spender.run_pods(lambda _: 1)
+        return not history.exists()
+
+    fleet.until(f"its Node of {pool} is removed", is_gone)
+
+
 @pytest.mark.usefixtures("claims")
-def test_one_kubelet_does_not_spend_the_budgets_of_other_pools(fleet: Fleet) -> None:
+def test_one_kubelet_does_not_spend_the_budgets_of_other_pools(fleet: Fleet, spender: Kubelet) -> None:
     """It registers again after each removal, each time in another pool."""
-    account = fleet.account("get", "list", "delete")
-    with (
-        kubelets(fleet.plane, short_name("spender", fleet.namespace)) as (kubelet,),
-        fleet.operating({"maxCount": 1}, kubeconfig=account),
-    ):
-        first = register_in(fleet, kubelet, "pool-a")
+    be_removed(fleet, spender, "pool-a")
+    second = register_in(fleet, spender, "pool-b")
 
-        def is_gone() -> bool:
-            kubelet.run_pods(lambda _: 1)
-            return not first.exists()
+    def is_handled() -> bool:
+        spender.run_pods(lambda _: 1)
+        return not second.exists() or bool(fleet.told(spender.node, "RemovalBlocked"))
 
-        fleet.until("its first Node is removed", is_gone)
-        second = register_in(fleet, kubelet, "pool-b")
-
-        def is_handled() -> bool:
-            kubelet.run_pods(lambda _: 1)
-            return not second.exists() or bool(fleet.told(kubelet.node, "RemovalBlocked"))
-
-        fleet.until("its second Node is handled", is_handled)
-        assert second.exists(), "and pool-b has paid for it"
+    fleet.until("its second Node is handled", is_handled)
+    assert second.exists(), "and pool-b has paid for it"
 
 
-def test_a_label_does_not_spend_the_budget_of_a_pool_of_claims(fleet: Fleet, claims: Claims) -> None:
-    account = fleet.account("get", "list", "delete")
-    with (
-        kubelets(fleet.plane, short_name("spender", fleet.namespace)) as (kubelet,),
-        fleet.operating({"maxCount": 1}, kubeconfig=account),
-    ):
-        history = register_in(fleet, kubelet, "pool-a")
-
-        def is_gone() -> bool:
-            kubelet.run_pods(lambda _: 1)
-            return not history.exists()
-
-        fleet.until("the liar of pool-a is removed", is_gone)
-        (broken,) = fleet.join(pool="pool-a")
-        claim = claims.make(broken, by="owner")
-        fleet.until("the broken node of pool-a is removed, too", lambda: claim not in claims.names())
+def test_a_label_does_not_spend_the_budget_of_a_pool_of_claims(fleet: Fleet, claims: Claims, spender: Kubelet) -> None:
+    be_removed(fleet, spender, "pool-a")
+    (broken,) = fleet.join(pool="pool-a")
+    claim = claims.make(broken, by="owner")
+    fleet.until("the broken node of pool-a is removed, too", lambda: claim not in claims.names())

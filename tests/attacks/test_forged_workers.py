@@ -1,4 +1,4 @@
-"""Mirror pods that pass for the workers of other nodes (H1 of the security review).
+"""Mirror pods that pass for the workers of other nodes.
 
 The attacker holds one kubelet's credentials, and knows the UIDs of other nodes. It creates mirror pods on its own node
 that have the names and labels of their workers, and writes the status of these pods.
@@ -16,8 +16,8 @@ from lightkube.core.exceptions import ApiError
 import lab
 from tests.attacks.history import History
 from tests.attacks.kubelet import Kubelet, kubelets, short_name, worker_name
-from tests.gated import Site
-from tests.operator import operating
+from tests.support.controller_process import operating
+from tests.support.site import Site
 
 NO_LIMITS = {"maxCount": 100, "maxPercent": 100, "maxFailingCount": 100}
 REMOVES: dict[str, Any] = {"deleteFailedNodes": True, "removal": NO_LIMITS}

@@ -11,8 +11,8 @@ from lightkube.resources.core_v1 import Node
 import lab
 from tests.attacks.history import RECORD, History
 from tests.attacks.kubelet import kubelets, short_name, worker_name
-from tests.gated import Site
-from tests.operator import operating
+from tests.support.controller_process import operating
+from tests.support.site import Site
 
 PATIENCE = 120
 RUSH = 40
@@ -48,7 +48,7 @@ def test_an_old_pass_is_not_a_new_proof(site: Site, tmp_path: Path) -> None:
 
         def has_failed() -> bool:
             kubelet.run_pods(lambda _: 1)
-            return site.node(kubelet.node).record.failures > 0 or not site.policy.gated(site.node(kubelet.node))
+            return site.node(kubelet.node).record.failures > 0 or not site.policy.is_gated(site.node(kubelet.node))
 
         site.until("there is a new verdict", has_failed, PATIENCE)
         assert not history.was_ever_open(site.gate.key), "opened by a worker that had passed before"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,16 @@ from lightkube.resources.core_v1 import Node
 
 import lab
 from lab import waiting
-from tests.console import Console, install
-from tests.gated import Site
-from tests.operator import operating
+from tests.support.cli import Console, install
+from tests.support.controller_process import operating
+from tests.support.site import Site
 
 _API = "admissionregistration.k8s.io/v1"
 
 
-@pytest.fixture
-def no_release(site: Site) -> Iterator[None]:
-    """A policy of the cluster's: the taints of this test's nodes stay as they are."""
+@contextmanager
+def frozen_taints(site: Site) -> Iterator[None]:
+    """A policy of the cluster's: the taints of the site's nodes stay as they are."""
     name = f"keep-{site.namespace}"
     spec: dict[str, Any] = {
         "failurePolicy": "Fail",
@@ -45,8 +46,16 @@ def no_release(site: Site) -> Iterator[None]:
         "spec": bound,
     }
     site.plane.apply(f"{json.dumps(policy)}\n---\n{json.dumps(binding)}")
-    yield
-    site.kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", name)
+    try:
+        yield
+    finally:
+        site.kubectl("delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", name)
+
+
+@pytest.fixture
+def no_release(site: Site) -> Iterator[None]:
+    with frozen_taints(site):
+        yield
 
 
 def fill_annotations(site: Site, name: str) -> None:
@@ -62,7 +71,7 @@ def fill_annotations(site: Site, name: str) -> None:
 @pytest.mark.usefixtures("no_release")
 def test_a_release_that_the_server_refuses_is_visible(site: Site, tmp_path: Path) -> None:
     (name,) = site.join().names
-    waiting.until("the policy is in force", lambda: _is_frozen(site, name), 60)
+    waiting.until("the policy is in force", lambda: is_frozen(site, name), 60)
     install(site, site.config())
     with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
         site.until("the condition shows it", lambda: site.condition(name).get("reason") == "ReleaseRejected")
@@ -76,7 +85,7 @@ def test_a_release_that_the_server_refuses_is_visible(site: Site, tmp_path: Path
             assert f"{name} is verified" not in shown
         page = operator.ask("/metrics", server=0)
         assert 'kube_node_ready_node_writes_rejected_total{write="release"} 1.0' in page
-    assert site.policy.gated(site.node(name))
+    assert site.policy.is_gated(site.node(name))
 
 
 def test_a_record_that_the_server_refuses_is_visible(site: Site, tmp_path: Path) -> None:
@@ -86,10 +95,51 @@ def test_a_record_that_the_server_refuses_is_visible(site: Site, tmp_path: Path)
         site.until("the condition shows it", lambda: site.condition(name).get("reason") == "RecordRejected")
         site.until("an Event shows it", lambda: "RecordRejected" in {event.reason for event in site.events(name)})
         assert "annotations" in site.condition(name)["message"]
-    assert site.policy.gated(site.node(name))
+    assert site.policy.is_gated(site.node(name))
 
 
-def _is_frozen(site: Site, name: str) -> bool:
+@pytest.fixture
+def unreachable_webhook(site: Site) -> Iterator[None]:
+    """The API server answers each write to the site's Nodes with a 500: nothing listens at the webhook's address."""
+    webhook = {
+        "name": "nodes.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:9/"},
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "timeoutSeconds": 2,
+        "failurePolicy": "Fail",
+        "objectSelector": {"matchLabels": {"site": site.namespace}},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}],
+    }
+    metadata = {"name": f"unreachable-{site.namespace}"}
+    kind = "ValidatingWebhookConfiguration"
+    site.plane.apply(json.dumps({"apiVersion": _API, "kind": kind, "metadata": metadata, "webhooks": [webhook]}))
+    try:
+        yield
+    finally:
+        site.kubectl("delete", "validatingwebhookconfiguration", metadata["name"])
+
+
+@pytest.mark.usefixtures("unreachable_webhook")
+def test_a_release_that_a_webhook_prevents_is_visible(site: Site, tmp_path: Path) -> None:
+    (name,) = site.join().names
+    waiting.until("the webhook is in force", lambda: "failed calling webhook" in error_of_a_write(site, name), 60)
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+        site.until("the condition shows it", lambda: site.condition(name).get("reason") == "ReleaseRejected")
+        site.until("an Event shows it", lambda: "ReleaseRejected" in {event.reason for event in site.events(name)})
+        assert "failed calling webhook" in site.condition(name)["message"]
+    assert site.policy.is_gated(site.node(name))
+
+
+def error_of_a_write(site: Site, name: str) -> str:
+    try:
+        site.kubectl("label", "node", name, "example.com/a=b", "--dry-run=server")
+    except lab.LabError as error:
+        return str(error)
+    return ""
+
+
+def is_frozen(site: Site, name: str) -> bool:
     words = ("patch", "node", name, "--type=json", '-p=[{"op":"remove","path":"/spec/taints"}]', "--dry-run=server")
     try:
         site.kubectl(*words)

@@ -1,4 +1,4 @@
-"""Requests smuggled into the controller's connection by the name of a Node's owner (C1 of the security review).
+"""Requests smuggled into the controller's connection by the name of a Node's owner.
 
 The attacker holds one kubelet's credentials. Its Node registers with the gate, a forged record of failures and an owner
 of kind NodeClaim, and its kubelet fails every worker, so that the controller has every reason to remove the Node: that
@@ -9,7 +9,7 @@ leaves the Node alone; with a served version, it would delete the Node within a 
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from lightkube.resources.core_v1 import Pod
 import lab
 from tests.attacks.history import History
 from tests.attacks.kubelet import Kubelet, failed_record, kubelets, short_name, worker_name
-from tests.removal import Claims, Fleet, nodeclaims
+from tests.support.removal import Claims, Fleet, nodeclaims
 
 GATE = lab.Taint("node-ready/unverified", value="true")
 RECORD = "node-ready/verification"
@@ -44,37 +44,45 @@ def fleet(plane: lab.Plane, namespace: str, tmp_path: Path) -> Iterator[Fleet]:
 
 
 class Siege(NamedTuple):
-    """A controller that removes failed nodes, a verified node, and a kubelet that is not on our side."""
+    """A controller that removes failed nodes, a verified node, and kubelets of an attacker."""
 
     fleet: Fleet
     victim: str
-    attacker: Kubelet
+    attackers: Sequence[Kubelet]
 
     def strike(self, owner_name: str, owner_uid: str = ANY_UID) -> None:
-        """Register the attacker's Node, and wait until the controller has considered to remove it."""
-        owner = {"apiVersion": "karpenter.sh/v0", "kind": "NodeClaim", "name": owner_name, "uid": owner_uid}
-        self.attacker.register(
-            labels={"case": self.fleet.namespace},
-            annotations={RECORD: failed_record(datetime.now(UTC).isoformat())},
-            taints=[GATE],
-            owners=[owner],
-        )
-        self.fleet.until("the controller handled the attacker's node", self._was_handled)
+        """As `strike_all`, with a single Node."""
+        self.strike_all((owner_name, owner_uid))
 
-    def _was_handled(self) -> bool:
+    def strike_all(self, *owners: tuple[str, str]) -> None:
+        """Register a Node for each owner, and wait until the controller has considered to remove all of them."""
+        for attacker, (name, uid) in zip(self.attackers, owners, strict=True):
+            attacker.register(
+                labels={"case": self.fleet.namespace},
+                annotations={RECORD: failed_record(datetime.now(UTC).isoformat())},
+                taints=[GATE],
+                owners=[{"apiVersion": "karpenter.sh/v0", "kind": "NodeClaim", "name": name, "uid": uid}],
+            )
+        self.fleet.until("the controller handled the attacker's nodes", self._were_handled)
+
+    def _were_handled(self) -> bool:
+        handled = [self._was_handled(attacker) for attacker in self.attackers]  # no kubelet waits for another one
+        return all(handled)
+
+    def _was_handled(self, attacker: Kubelet) -> bool:
         """It was announced that the Node is removed, or why it is not."""
-        self.attacker.run_pods(lambda _: 1)
-        return any(self.fleet.told(self.attacker.node, reason) for reason in ("Removing", "RemovalBlocked"))
+        attacker.run_pods(lambda _: 1)
+        return any(self.fleet.told(attacker.node, reason) for reason in ("Removing", "RemovalBlocked"))
 
 
 @contextmanager
-def besieged(fleet: Fleet, removal: Mapping[str, object] | None = None) -> Iterator[Siege]:
+def besieged(fleet: Fleet, removal: Mapping[str, object] | None = None, *, attackers: int = 1) -> Iterator[Siege]:
     (victim,) = fleet.join(pool="victims", verdict=lab.PASSES)
     account = fleet.account("get", "list", "delete")
-    name = short_name("attacker", fleet.namespace)
-    with kubelets(fleet.plane, name) as (attacker,), fleet.operating(removal, kubeconfig=account):
+    names = [short_name(f"attacker-{number}", fleet.namespace) for number in range(attackers)]
+    with kubelets(fleet.plane, *names) as hostile, fleet.operating(removal, kubeconfig=account):
         fleet.until("the victim is verified", lambda: fleet.released() == {victim})
-        yield Siege(fleet, victim, attacker)
+        yield Siege(fleet, victim, hostile)
 
 
 def smuggled(method: str, path: str) -> str:
@@ -133,32 +141,38 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_a_claim_without_a_node_is_not_deleted_for_a_node_that_names_it_as_owner(
-    fleet: Fleet, claims: Claims, spelling: str
-) -> None:
-    """Karpenter has made the claim for a node that is yet to come: its `status.nodeName` is empty."""
-    with besieged(fleet) as siege:
-        claim = claims.make(f"{fleet.namespace}-to-come", by="nothing")
-        siege.strike(SPELLINGS[spelling](claim), claims.uid(claim))
-        survives("the claim", lambda: claim in claims.names())
+def survive(claims: Claims, named: Mapping[str, str]) -> None:
+    """Every claim, by the spelling that was tried on it. A deleted claim does not come back."""
+    time.sleep(STAYS_SECONDS)
+    left = claims.names()
+    assert [spelling for spelling, claim in named.items() if claim not in left] == []
 
 
-@pytest.mark.parametrize("spelling", ["its name", "a query behind its name", "a way up and back"])
-def test_another_nodes_claim_is_not_deleted_for_a_node_that_names_it_as_owner(
-    fleet: Fleet, claims: Claims, spelling: str
-) -> None:
-    with besieged(fleet) as siege:
-        claim = claims.make(siege.victim, by="status")
-        siege.strike(SPELLINGS[spelling](claim), claims.uid(claim))
-        survives("the claim", lambda: claim in claims.names())
+def test_claims_without_a_node_are_not_deleted_for_nodes_that_name_them_as_owners(fleet: Fleet, claims: Claims) -> None:
+    """Karpenter has made the claims for nodes that are yet to come: their `status.nodeName` is empty."""
+    with besieged(fleet, attackers=len(SPELLINGS)) as siege:
+        named = {
+            spelling: claims.make(f"{fleet.namespace}-to-come-{number}", by="nothing")
+            for number, spelling in enumerate(SPELLINGS)
+        }
+        siege.strike_all(*((SPELLINGS[spelling](claim), claims.uid(claim)) for spelling, claim in named.items()))
+        survive(claims, named)
 
 
-@pytest.mark.parametrize("path", ["../../../../api/v1/nodes/{}", "..%2f..%2f..%2f..%2fapi%2fv1%2fnodes%2f{}"])
+def test_claims_of_other_nodes_are_not_deleted_for_nodes_that_name_them_as_owners(fleet: Fleet, claims: Claims) -> None:
+    spellings = ("its name", "a query behind its name", "a way up and back")
+    with besieged(fleet, attackers=len(spellings)) as siege:
+        others = fleet.join(len(spellings), pool="others", verdict=lab.PASSES)
+        named = {spelling: claims.make(node, by="status") for spelling, node in zip(spellings, others, strict=True)}
+        siege.strike_all(*((SPELLINGS[spelling](claim), claims.uid(claim)) for spelling, claim in named.items()))
+        survive(claims, named)
+
+
 @pytest.mark.usefixtures("claims")
-def test_a_way_out_of_the_claims_does_not_delete_another_node(fleet: Fleet, path: str) -> None:
+def test_a_way_out_of_the_claims_does_not_delete_another_node(fleet: Fleet) -> None:
     """The owner has the UID of the victim's Node, so that whatever is found at the path is taken for the claim."""
-    with besieged(fleet) as siege:
+    paths = ("../../../../api/v1/nodes/{}", "..%2f..%2f..%2f..%2fapi%2fv1%2fnodes%2f{}")
+    with besieged(fleet, attackers=len(paths)) as siege:
         victim = History(fleet.plane, siege.victim)
-        siege.strike(path.format(siege.victim), victim.uid)
+        siege.strike_all(*((path.format(siege.victim), victim.uid) for path in paths))
         survives("the victim", victim.exists)

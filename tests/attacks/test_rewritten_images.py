@@ -14,11 +14,11 @@ import lab
 from tests.attacks.history import History
 from tests.attacks.kubelet import Kubelet
 from tests.attacks.mirror import a_mirror
-from tests.gated import Site
-from tests.operator import operating
+from tests.support.controller_process import operating
+from tests.support.site import Site
 
 PATIENCE = 120
-MORTAL = (sys.executable, "-m", "tests.mortal", "--die-at=1:after")
+MORTAL = (sys.executable, "-m", "tests.support.killable_controller", "--die-at=1:after")
 
 
 @pytest.fixture

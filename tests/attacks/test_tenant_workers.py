@@ -1,4 +1,4 @@
-"""Pods that a tenant creates in the workers' namespace and that pass for workers (M3 of the security review).
+"""Pods that a tenant creates in the workers' namespace and that pass for workers.
 
 The tenant is allowed to create pods there, and nothing else. It has seen a real worker and copies it with everything
 that can be copied: labels, annotations, owner, spec. One thing is different, and that decides how the pod ends.
@@ -20,8 +20,8 @@ from lightkube.resources.core_v1 import Pod, ServiceAccount
 
 from tests.attacks.history import History
 from tests.attacks.kubelet import IMAGE, Json, Kubelet, kubelets, pod_of, short_name, worker_name
-from tests.gated import Site
-from tests.operator import operating
+from tests.support.controller_process import operating
+from tests.support.site import Site
 
 PATIENCE = 120
 _GIVEN_BY_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
@@ -124,7 +124,7 @@ class Fooled:
 
     def is_open(self, what: str) -> bool:
         node = self._site.node(self._nodes[what].node)
-        return not self._site.policy.gated(node)
+        return not self._site.policy.is_gated(node)
 
     def has_failed(self, what: str) -> bool:
         return self._site.node(self._nodes[what].node).record.failures > 0

@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lightkube.resources.core_v1 import Event
+from lightkube.resources.core_v1 import Event, Node
 
 import lab
-from lab import waiting
+from lab import simulated_node, waiting
 from tests.attacks.history import History, record_of
-from tests.daemonset_real import VALUES, command, environment_of
-from tests.daemonset_scenarios import GATE
-from tests.installed import Release, apply, token_of
-from tests.operator import taints
+from tests.support.agent_live import VALUES, command, environment_of
+from tests.support.chart_release import Release, apply, token_of
+from tests.support.controller_process import taints
+from tests.support.scenarios.agent import GATE
 
 NAMESPACE = "unproved-gates"
 EXIT_NOT_PROVED = 4
 PATIENCE = 180
 CHECKS = {"services": ["default/kubernetes"]}
 """Outside a pod, the name of the API Service and the way to the DNS servers cannot be checked."""
-_PROGRAM = "from kube_node_ready.cli import main; main()"
+_PROGRAM = "from kube_node_ready.entrypoints import main; main()"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def release(plane: lab.Plane) -> Iterator[Release]:
 
 @pytest.fixture
 def nodes(plane: lab.Plane, prefix: str) -> Iterator[list[str]]:
-    names = plane.fake_nodes(2, prefix=prefix, taints=taints(GATE)).names
+    names = plane.simulated_nodes(2, prefix=prefix, taints=taints(GATE)).names
     yield list(names)
     plane.kubectl("delete", "node", *names)
 
@@ -128,6 +128,39 @@ def test_the_token_of_a_pod_on_the_node_opens_its_gate(release: Release, nodes: 
     assert done.was_open, done.output
     assert done.exit_code == 0
     assert done.events == ["Verified"]
+
+
+def made_anew(release: Release, node: str, boot: str) -> str:
+    """Delete the Node, make one of the same name, and return the token of a pod on the earlier one."""
+    plane = release.plane
+    token = token_of(release.kubeconfig(pod=release.put_pod(node)))
+    plane.client.delete(Node, node)
+    plane.client.create(simulated_node.node_object(node, plane.version, taints(GATE), {}))
+    plane.kubectl(
+        "patch", "node", node, "--subresource=status", f'--patch={{"status":{{"nodeInfo":{{"bootID":"{boot}"}}}}}}'
+    )
+    return token
+
+
+def test_the_token_of_a_pod_on_an_earlier_node_of_that_name_opens_no_gate(
+    release: Release, nodes: list[str], tmp_path: Path
+) -> None:
+    """Another machine can have taken over the name."""
+    node = nodes[0]
+    done = in_pod(release, node, made_anew(release, node, "another-boot"), tmp_path)
+    assert done.changed_nothing(), done.output
+    assert done.exit_code == EXIT_NOT_PROVED, done.output
+    assert f'a pod on an earlier Node "{node}"' in done.output
+
+
+def test_the_boot_id_shows_that_a_new_node_is_the_same_machine(
+    release: Release, nodes: list[str], tmp_path: Path
+) -> None:
+    """As when a Node is restored while its kubelet runs: the pod keeps its token for most of an hour."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    done = in_pod(release, nodes[0], made_anew(release, nodes[0], boot), tmp_path)
+    assert done.was_open, done.output
+    assert done.exit_code == 0
 
 
 class TestWithoutNodeClaim:

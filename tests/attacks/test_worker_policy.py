@@ -6,7 +6,7 @@ succeed. So a rejection is known to come from the policy alone.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,15 +16,15 @@ from lightkube.resources.core_v1 import Node as NodeObject
 from lightkube.resources.core_v1 import Pod
 
 import lab
-from kube_node_ready import settings
-from kube_node_ready.daemonset.api import MERGE_PATCH, STRATEGIC_PATCH, Api
-from kube_node_ready.kube.errors import Refused
-from kube_node_ready.verify.model import Node
-from kube_node_ready.verify.workerpod import worker_pod
+from kube_node_ready.agent.api import MERGE_PATCH, STRATEGIC_PATCH, Api
+from kube_node_ready.kube.errors import AlreadyExists, Rejected
+from kube_node_ready.settings import policy as settings
+from kube_node_ready.verification.model import Node
+from kube_node_ready.verification.worker_pod import worker_pod
 from lab import waiting
-from tests import configs
-from tests.chart_run import Run, a_run
-from tests.installed import Release, api_of, apply, make_namespace
+from tests.support import configs
+from tests.support.chart_release import Release, api_of, apply, make_namespace
+from tests.support.chart_run import Run, a_run
 
 PATIENCE = 180
 GUARDED, UNGUARDED, ELSEWHERE = "worker-policy", "no-worker-policy", "worker-policy-elsewhere"
@@ -34,7 +34,9 @@ LABELS = {"app": "kube-node-ready", "component": "worker"}
 APPLY_PATCH = "application/apply-patch+yaml"
 MIRROR = "kubernetes.io/config.mirror"
 RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+_SUBRESOURCES = ("pods/ephemeralcontainers", "pods/resize", "pods/exec", "pods/attach")
 COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
+POD_COLLECTOR = "kube-system/pod-garbage-collector"
 Json = dict[str, Any]
 
 
@@ -138,6 +140,17 @@ def tenant_adds_an_ephemeral_container(scene: Scene) -> None:
     scene.tenant.patch(path, json.dumps(change).encode(), STRATEGIC_PATCH)
 
 
+def tenant_resizes_the_pod(scene: Scene) -> None:
+    """One that is pending: simulated nodes do not support it for others."""
+    worker = scene.a_worker(attempt=9)
+    worker["spec"]["schedulerName"] = "none"
+    with suppress(AlreadyExists):
+        scene.controller.create(scene.pods, json.dumps(worker).encode())
+    change = {"spec": {"resources": {"requests": {"cpu": "2"}}}}
+    path = f"{scene.pods}/{worker['metadata']['name']}/resize?dryRun=All"
+    scene.tenant.patch(path, json.dumps(change).encode(), STRATEGIC_PATCH)
+
+
 FORGERIES: Mapping[str, Request] = {
     "a tenant uses the name of a worker": lambda scene: scene.create(scene.tenant, scene.a_pod(name=named(scene))),
     "a tenant uses the prefix of the name": tenant_creates(name="node-ready-worker-mine"),
@@ -181,6 +194,23 @@ TAMPERING: Mapping[str, tuple[Request, str]] = {
         tenant_changes({"spec": {"activeDeadlineSeconds": 1}}),
         "spec.activeDeadlineSeconds",
     ),
+    "its bandwidth is limited by Calico": (
+        tenant_changes(annotated("qos.projectcalico.org/egressBandwidth", "1k")),
+        "metadata.annotations",
+    ),
+    "its bandwidth is limited, which the node is blamed for": (
+        tenant_changes(annotated("kubernetes.io/egress-bandwidth", "1k")),
+        "metadata.annotations",
+    ),
+    "it is connected to another network": (
+        tenant_changes(annotated("v1.multus-cni.io/default-network", "mine/working")),
+        "metadata.annotations",
+    ),
+    "its address is chosen": (
+        tenant_changes(annotated("cni.projectcalico.org/ipAddrs", '["192.0.2.7"]')),
+        "metadata.annotations",
+    ),
+    "resources of the pod are changed": (tenant_resizes_the_pod, "spec.resources"),
     "an owner is added": (tenant_adds_an_owner, "metadata.ownerReferences"),
     "the owner is removed": (tenant_changes(owned()), "metadata.ownerReferences"),
     "the owner is replaced": (tenant_changes(owned(an_owner(OTHER_UID))), "metadata.ownerReferences"),
@@ -200,6 +230,7 @@ ALLOWED: Mapping[str, Request] = {
         {**scene.a_pod(), "metadata": {**scene.release.made.pod["metadata"], "generateName": "controller-"}},
     ),
     "the worker gets another annotation": tenant_changes(annotated("example.com/note", "a")),
+    "a network plugin reports an address": tenant_changes(annotated("cni.projectcalico.org/podIP", "192.0.2.7/32")),
     "the worker gets a finalizer": tenant_changes({"metadata": {"finalizers": ["example.com/hold"]}}),
     "the worker is written unchanged": tenant_changes({}),
     "a colleague of another release creates a worker": lambda scene: scene.create(
@@ -212,14 +243,24 @@ def rejection(scene: Scene, request: Request) -> str:
     """Why the request is rejected; empty if it is not. Requests are dry runs: nothing changes."""
     try:
         request(scene)
-    except Refused as error:
+    except Rejected as error:
         return f"{error.status} {error.message}"
     return ""
 
 
+def enter(scene: Scene, api: Api, pod: str, way: str) -> str:
+    """Why the request to run a command in this pod is rejected."""
+    path = f"{scene.pods}/{pod}/{way}container=worker&stdout=true"
+
+    def request(_: Scene) -> None:
+        api.create(path, b"")
+
+    return rejection(scene, request)
+
+
 def account(namespace: str, name: str) -> list[Json]:
     """A ServiceAccount with all rights on pods, but not on their status."""
-    rule = {"apiGroups": [""], "resources": ["pods", "pods/ephemeralcontainers"], "verbs": ["*"]}
+    rule = {"apiGroups": [""], "resources": ["pods", *_SUBRESOURCES], "verbs": ["*"]}
     metadata = {"name": name, "namespace": namespace}
     kind, group = "rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
     return [
@@ -259,7 +300,7 @@ def a_scene(plane: lab.Plane, namespace: str, *, policy: bool) -> Iterator[Scene
     }
     release = Release(plane, namespace, values)
     release.install()
-    nodes = plane.fake_nodes(1, prefix=namespace, verdict=lab.HANGS)
+    nodes = plane.simulated_nodes(1, prefix=namespace, verdict=lab.HANGS)
     kubelet, kubelet_node = a_kubelet(plane, f"{namespace}-kubelet")
     try:
         apply(plane, [*account(namespace, TENANT), *account(namespace, COLLEAGUE)])
@@ -288,12 +329,14 @@ def with_namespace(pod: Json, namespace: str) -> Json:
 
 
 def wait_for_policy(scene: Scene) -> None:
-    """The API server needs a moment to load a new policy."""
+    """The API server needs a moment to load new policies, each on its own."""
+    forged = FORGERIES["an administrator uses the name"]
 
     def works() -> bool:
-        return "ValidatingAdmissionPolicy" in rejection(scene, FORGERIES["an administrator uses the name"])
+        said = rejection(scene, forged), enter(scene, scene.administrator, "node-ready-worker-a", "attach?")
+        return all("ValidatingAdmissionPolicy" in text for text in said)
 
-    waiting.until("the policy works", works, PATIENCE, alive=scene.release.plane.check)
+    waiting.until("the policies work", works, PATIENCE, alive=scene.release.plane.check)
 
 
 @pytest.fixture(scope="module")
@@ -336,6 +379,17 @@ def test_everything_else_is_allowed(guarded: Scene, request_: str) -> None:
     assert rejection(guarded, ALLOWED[request_]) == ""
 
 
+@pytest.mark.parametrize("way", ["exec?command=sh&", "attach?"])
+@pytest.mark.parametrize("account", ["tenant", "administrator"])
+def test_no_command_runs_in_a_worker_pod(guarded: Scene, unguarded: Scene, way: str, account: str) -> None:
+    """Without the policy, the API server goes on to ask for a connection that can be upgraded."""
+    said = enter(guarded, getattr(guarded, account), guarded.worker, way)
+    assert said.startswith("403 "), said
+    assert said.endswith(f"denied request: commands cannot be run in worker pods in namespace {GUARDED}"), said
+    for scene, pod in ((unguarded, unguarded.worker), (guarded, guarded.ordinary)):
+        assert enter(scene, getattr(scene, account), pod, way).startswith("400 ")
+
+
 def test_tolerations_can_be_added(guarded: Scene) -> None:
     """A merge patch replaces the list, so that the ones that are there must be part of it."""
     path = f"{guarded.pods}/{guarded.worker}"
@@ -363,9 +417,10 @@ def test_the_status_can_be_written(guarded: Scene) -> None:
     waiting.until("the worker runs", running, PATIENCE, alive=guarded.release.plane.check)
 
 
-def test_the_policy_has_no_type_check_warnings(guarded: Scene) -> None:
+@pytest.mark.parametrize("policy", ["workers", "workers-exec"])
+def test_the_policy_has_no_type_check_warnings(guarded: Scene, policy: str) -> None:
     client = guarded.release.plane.client
-    name = f"{GUARDED}-kube-node-ready-workers"
+    name = f"{GUARDED}-kube-node-ready-{policy}"
 
     def checked() -> ValidatingAdmissionPolicy | None:
         found = client.get(ValidatingAdmissionPolicy, name)
@@ -446,7 +501,20 @@ def test_the_garbage_collector_removes_the_worker_pods_of_a_deleted_node(run: Ru
     worker = a_hanging_worker(run, node)
     run.plane.kubectl("delete", "node", "--timeout=60s", node)
     run.until("the garbage collector deleted it", lambda: ("delete", COLLECTOR, 200) in writes(run, worker))
-    run.until("it is gone", lambda: is_gone(run, worker))
+
+
+def test_the_pod_garbage_collector_can_remove_worker_pods_without_a_node(run: Run) -> None:
+    """The kubelet has gone with its node, so it does not remove the pod. The collector does, about a minute later."""
+    worker = a_hanging_worker(run, run.join("hangs", lab.HANGS))
+    collector = run.plane.kubeconfig(POD_COLLECTOR)
+    path = f"/api/v1/namespaces/{run.release.namespace}/pods/{worker}"
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+    status = {"status": {"phase": "Failed", "conditions": [condition]}}
+    api_of(collector).patch(f"{path}/status", json.dumps(status).encode(), STRATEGIC_PATCH)
+    run.plane.kubectl("delete", f"--kubeconfig={collector}", f"--raw={path}?gracePeriodSeconds=0")
+    assert is_gone(run, worker)
+    user = f"system:serviceaccount:{POD_COLLECTOR.replace('/', ':')}"
+    run.until("the audit log shows it", lambda: ("delete", user, 200) in writes(run, worker))
 
 
 def test_a_node_can_be_deleted_without_its_worker_pods(run: Run) -> None:
