@@ -1,0 +1,1 @@
+kubectl logs -n <namespace> -l app=daemonset --all-containers

@@ -1,0 +1,2 @@
+kubectl describe daemonset <name> -n <namespace>
+kubectl get events -n <namespace>

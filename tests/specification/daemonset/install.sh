@@ -1,0 +1,2 @@
+helm install kube-node-ready ./deploy/helm/kube-node-ready \
+  --namespace kube-system
