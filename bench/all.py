@@ -1,7 +1,7 @@
-"""Every measurement, one after the other, and the page of them: `make bench`.
+"""Run all measurements in sequence and write the results page: `make bench`.
 
 Each step is also a command of its own, which is printed when it begins. The newest result of each is kept under
-bench/results/, the older ones are deleted, and docs/performance.md with its plots is written anew.
+bench/results/, the older ones are deleted, and docs/reference/performance.md with its plots is written anew.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def chosen(names: Sequence[str]) -> list[Step]:
 
 
 def run(steps: Sequence[Step]) -> list[str]:
-    """Measure, and return the names of those that could not be measured."""
+    """Run the measurements, and return the names of those that failed."""
     failed: list[str] = []
     begun, left = time.monotonic(), sum(step.seconds for step in steps)
     for number, step in enumerate(steps, 1):
@@ -38,7 +38,7 @@ def run(steps: Sequence[Step]) -> list[str]:
 
 
 def warn_if_busy() -> None:
-    """Wall times of a machine that does something else are worth nothing."""
+    """Warn about other load on the machine, which makes wall times useless."""
     load, *_ = os.getloadavg()
     if load > _BUSY_LOAD:
         say(f"this machine is busy (load {load:.1f}): wait until it is quiet, or do not keep what comes out")
@@ -51,7 +51,7 @@ def main() -> None:
     )
     known = ", ".join(dict.fromkeys([*names, *(step.scenario for step in STEPS)]))
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"only these, of {known}")
-    parser.add_argument("--list", action="store_true", help="only say what would be measured, and how long it takes")
+    parser.add_argument("--list", action="store_true", help="only list the measurements and their duration")
     asked = parser.parse_args()
     if unknown := [name for name in asked.steps if not chosen([name])]:
         parser.error(f"there is no step {unknown[0]!r}; there are {known}")

@@ -1,4 +1,4 @@
-"""As little of a Kubernetes client as the generator needs: cheap requests, and watches that survive being closed."""
+"""A minimal Kubernetes client for the generator: cheap requests, and watches that resume when they are closed."""
 
 import asyncio
 import http
@@ -21,7 +21,7 @@ _BUSY_ANSWERS = (http.HTTPStatus.TOO_MANY_REQUESTS, *range(http.HTTPStatus.INTER
 
 
 class Credentials(Struct, frozen=True):
-    """Where the API server is, and the files that show who we are."""
+    """The address of the API server, and the credential files."""
 
     url: str
     authority: str
@@ -53,14 +53,14 @@ class _Event(Struct, frozen=True):
 
 
 class _Versioned(Struct, frozen=True):
-    """What is common to the objects of all events, an error's `Status` included."""
+    """The common fields of the objects of all events, including the `Status` of an error."""
 
     metadata: _ListMeta = _ListMeta("")
     code: int = 0
 
 
 class Api:
-    """At most so many requests in flight; a server that is busy or away is asked again."""
+    """Sends a limited number of concurrent requests and retries when the server is busy or unavailable."""
 
     def __init__(self, credentials: Credentials) -> None:
         trust = ssl.create_default_context(cafile=credentials.authority)
@@ -97,7 +97,7 @@ class Api:
                 await asyncio.sleep(_PAUSE_SECONDS)
 
     async def must(self, method: str, path: str, value: Any, *, kind: str = "application/json") -> Answer:  # noqa: ANN401  any JSON
-        """As `ask`, for requests that can only succeed."""
+        """Send a request like `ask` that must succeed."""
         answer = await self.ask(method, path, value if isinstance(value, bytes) else msgspec.json.encode(value), kind)
         if not answer.ok:
             raise RuntimeError(f"{method} {path} was answered {answer.status}: {answer.body.decode(errors='replace')}")
@@ -108,9 +108,9 @@ class Api:
 
 
 class Watch:
-    """Every object of a collection, as it is and as it changes, is handed to `found`.
+    """Passes every object of a collection to `found`, initially and on each change.
 
-    A fresh API server closes node watches dozens of times in a burst. So a watch goes on from the last version it saw;
+    A new API server closes node watches dozens of times in a burst. So a watch resumes at the last version it received;
     it lists again only when the server no longer has that version.
     """
 
@@ -126,7 +126,7 @@ class Watch:
         self.listed = 0
 
     async def follow(self) -> None:
-        """Until cancelled."""
+        """Watch until canceled."""
         while True:
             try:
                 if not self._version:
@@ -157,7 +157,7 @@ class Watch:
                     return
 
     def _take(self, event: _Event) -> bool:
-        """Whether the watch can go on."""
+        """Return whether the watch can resume."""
         seen = self._versioned.decode(event.object)
         if event.type == "ERROR":
             if seen.code == http.HTTPStatus.GONE:

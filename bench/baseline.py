@@ -1,7 +1,7 @@
-"""The floor: what the control plane itself takes to verify a node, were the controller ideal.
+"""The baseline: what the control plane itself needs to verify a node with an ideal controller.
 
-It sees nothing and decides nothing: no watch precedes the pod's creation, no look at the pod's report precedes the
-release. Only what every controller has to ask of the API server is asked: pod created, node patched, pod deleted.
+It observes nothing and decides nothing: there is no watch before the pod's creation, and no read of the pod's report
+before the release. It sends only the requests that every controller needs: create a pod, patch a node, delete a pod.
 """
 
 import http
@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from bench import journal
+from bench import timeline
 from bench.api import JSON_PATCH, Api
-from bench.journal import Journal, Moment
+from bench.timeline import Moment, Timeline
 from lab import images
 
 
-async def verify(api: Api, seen: Journal, node: journal.Node, namespace: str) -> int:
-    """Take one node, just created, to its release. Returns how often the release lost against another writer."""
+async def verify(api: Api, seen: Timeline, node: timeline.Node, namespace: str) -> int:
+    """Release one node that was just created. Returns how many conflicts the release had with other writers."""
     pods, pod = f"/api/v1/namespaces/{namespace}/pods", worker_pod(node, namespace)
     await api.must("POST", pods, pod)
     await seen.reached(Moment.POD_SUCCEEDED, node.metadata.name)
@@ -25,7 +25,7 @@ async def verify(api: Api, seen: Journal, node: journal.Node, namespace: str) ->
     return lost
 
 
-async def _release(api: Api, node: journal.Node) -> int:
+async def _release(api: Api, node: timeline.Node) -> int:
     path, lost = f"/api/v1/nodes/{node.metadata.name}", 0
     while True:
         answer = await api.ask("PATCH", path, msgspec.json.encode(release(node)), JSON_PATCH)
@@ -34,21 +34,21 @@ async def _release(api: Api, node: journal.Node) -> int:
         if answer.status not in (http.HTTPStatus.CONFLICT, http.HTTPStatus.UNPROCESSABLE_ENTITY):
             raise RuntimeError(f"PATCH {path} was answered {answer.status}: {answer.body.decode(errors='replace')}")
         lost += 1
-        node = msgspec.json.decode((await api.ask("GET", path)).body, type=journal.Node)
+        node = msgspec.json.decode((await api.ask("GET", path)).body, type=timeline.Node)
 
 
-def release(node: journal.Node) -> list[dict[str, Any]]:
-    """The label, and the gate gone: whole or not at all."""
-    escaped = journal.VERIFIED.replace("/", "~1")
+def release(node: timeline.Node) -> list[dict[str, Any]]:
+    """Return a patch that sets the label and removes the gate atomically."""
+    escaped = timeline.VERIFIED.replace("/", "~1")
     patch: list[dict[str, Any]] = [{"op": "add", "path": f"/metadata/labels/{escaped}", "value": "true"}]
     if node.gate is not None:
         at = f"/spec/taints/{node.gate}"
-        patch += [{"op": "test", "path": f"{at}/key", "value": journal.GATE_KEY}, {"op": "remove", "path": at}]
+        patch += [{"op": "test", "path": f"{at}/key", "value": timeline.GATE_KEY}, {"op": "remove", "path": at}]
     return patch
 
 
-def worker_pod(node: journal.Node, namespace: str) -> dict[str, Any]:
-    """A pod such as the operator's worker, in shape and size."""
+def worker_pod(node: timeline.Node, namespace: str) -> dict[str, Any]:
+    """Return a pod of the same shape and size as the operator's worker."""
     name = node.metadata.name
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.metadata.uid}
     labels = {"app": "kube-node-ready", "component": "worker", "node": name, "node-ready/attempt": "1"}
@@ -74,7 +74,7 @@ def worker_pod(node: journal.Node, namespace: str) -> dict[str, Any]:
     }
 
 
-_TOLERATED = (journal.GATE_KEY, "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_TOLERATED = (timeline.GATE_KEY, "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def _pinned_to(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which plots the page has, and what goes into them."""
+"""The plots of the page and their data."""
 
 from bench import peers, plan, plots
 from bench.plots import Titles
@@ -15,14 +15,14 @@ TITLES = {
     ),
     "cpu": Titles(
         "CPU time of the controller in a burst",
-        "Bars of CPU seconds by number of nodes that come at once, ours beside the Go original's.",
-        "nodes at once",
+        "Bars of CPU seconds by number of nodes that join simultaneously, ours beside the Go original's.",
+        "nodes that join simultaneously",
         "CPU seconds",
     ),
     "memory": Titles(
         "Peak memory of the controller in a burst",
-        "Bars of MiB by number of nodes that come at once, ours beside the Go original's.",
-        "nodes at once",
+        "Bars of MiB by number of nodes that join simultaneously, ours beside the Go original's.",
+        "nodes that join simultaneously",
         "MiB",
     ),
     "idle": Titles(
@@ -33,15 +33,15 @@ TITLES = {
     ),
     "calls": Titles(
         "API calls of the controller in a burst, for each node",
-        "Bars of calls a node by number of nodes that come at once, divided by verb and resource; without leases.",
-        "nodes at once",
+        "Bars of calls per node by number of nodes that join together, divided by verb and resource; without leases.",
+        "nodes that join simultaneously",
         "calls a node",
     ),
 }
 
 
 def drawn(found: Results) -> dict[str, str]:
-    """Each plot's SVG by its name."""
+    """Return the SVG of each plot by name."""
     return {
         "latency": _latency(found),
         "cpu": _burst(found, "cpu", "controller_cpu_seconds", "cpu_seconds"),
@@ -82,7 +82,7 @@ def _idle(found: Results) -> str:
 
 
 def _calls(found: Results) -> str:
-    """The kinds that count; what is rarer than one for ten nodes goes together."""
+    """Return the most frequent kinds; those with fewer than one request per ten nodes are combined."""
     by_size = [_calls_a_node(found, nodes) for nodes in plan.BURSTS]
     kinds = sorted({kind for calls in by_size for kind, number in calls.items() if number >= _SELDOM})
     series = {kind: [calls.get(kind) for calls in by_size] for kind in kinds}

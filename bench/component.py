@@ -1,9 +1,9 @@
-"""What `kubernetes-daemonset validate` costs, beside the interpreter that runs it.
+"""The cost of `kubernetes-daemonset validate`, compared with that of the interpreter.
 
-- one: a manifest, each time by a new process, as an editor or a hook runs it; the floor is `python -c pass`
-- many: a folder of manifests, by one process
+- one: a manifest per process, as in an editor or a hook; the baseline is `python -c pass`
+- many: a directory of manifests in one process
 
-Its bytecode is compiled beforehand, as pip does. Wall times on a busy machine say little; CPU seconds say more.
+Its bytecode is compiled in advance, as by pip. On a busy machine, CPU seconds are more meaningful than wall times.
 """
 
 import argparse
@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 import kubernetes_daemonset
 from bench import report
-from kubernetes_daemonset import offline
+from kubernetes_daemonset.cli import offline
 from lab.progress import say
 
-_SOURCE = Path(kubernetes_daemonset.__file__).parent
-_COMMAND = (sys.executable, "-c", "from kubernetes_daemonset.cli import main; main()", "validate", "-f")
+_SOURCE = Path(kubernetes_daemonset.__file__).parent.parent
+_COMMAND = (sys.executable, "-c", "from kubernetes_daemonset.cli.main import main; main()", "validate", "-f")
 _FLOOR = (sys.executable, "-c", "pass")
 _STARTER = "fluentd"
-"""Of those to start from, the one with most in it: rights, variables, a secret, mounts."""
+"""The largest starter manifest: RBAC rules, variables, a secret, mounts."""
 
 Figures = dict[str, Any]
 
@@ -47,13 +47,13 @@ def run_once(command: Sequence[str]) -> Cost:
 
 
 def typical(costs: Sequence[Cost]) -> Cost:
-    """The median of each."""
+    """Return the median of each figure."""
     return Cost(*map(statistics.median, zip(*costs, strict=True)))
 
 
 def one(folder: Path, rounds: int) -> Figures:
     file = write(folder, 1)[0]
-    # By turns, so that whatever else the machine does meets both.
+    # Alternating, so that other load on the machine affects both.
     pairs = [(run_once(_FLOOR), run_once((*_COMMAND, str(file)))) for _ in range(rounds)]
     floor, validate = (typical(costs) for costs in zip(*pairs, strict=True))
     return {
@@ -70,7 +70,7 @@ def many(folder: Path, manifests: int) -> Figures:
 
 
 def write(folder: Path, manifests: int) -> list[Path]:
-    """So many agents, each under a name of its own."""
+    """Write this many agents, each with its own name."""
     text = offline.starters()[_STARTER]
     files = [folder / f"{number}.yaml" for number in range(manifests)]
     for number, file in enumerate(files):
@@ -82,9 +82,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.component", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("manifests", type=int, nargs="?", default=1000, help="how many in a folder (1000)")
-    parser.add_argument("--rounds", type=int, default=20, help="how often one is validated (20)")
-    parser.add_argument("--save", action="store_true", help=f"keep the figures under {report.RESULTS}/")
+    parser.add_argument(
+        "manifests", type=int, nargs="?", default=1000, help="number of manifests in the directory (1000)"
+    )
+    parser.add_argument("--rounds", type=int, default=20, help="number of validations of one manifest (20)")
+    parser.add_argument("--save", action="store_true", help=f"save the figures under {report.RESULTS}/")
     asked = parser.parse_args()
     if min(asked.manifests, asked.rounds) < 1:
         parser.error("too few to measure; 1 or more can be")

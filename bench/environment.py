@@ -1,4 +1,4 @@
-"""A fresh control plane with everything a measurement needs: the generator beside it, the controller on it."""
+"""A new control plane with everything a measurement needs: the generator and the controller."""
 
 import contextlib
 import http.client
@@ -19,12 +19,12 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Namespace, Node, Pod, ServiceAccount
 
 import lab
-from bench import journal, measure
+from bench import measure, timeline
 from bench.api import Credentials
 from bench.generator import PREFIX, Orders, Role
-from lab import images, remains, waiting
-from lab.fake import FakeNodes
+from lab import cleanup, images, waiting
 from lab.process import Process
+from lab.simulated_nodes import SimulatedNodes
 
 NAMESPACE = "kube-node-ready-bench"
 _LONGEST_SECONDS = 3600.0
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Load(TypedDict, total=False):
-    """What of the generator's `Orders` a scenario may choose."""
+    """The generator's options that a scenario can set."""
 
     verified: int
     gated: int
@@ -46,7 +46,7 @@ class Load(TypedDict, total=False):
 
 
 class Generator:
-    """The generator's process, as seen from here."""
+    """The generator's process."""
 
     def __init__(self, plane: lab.Plane, orders: Orders) -> None:
         self._answers = plane.run.folder / f"generator-{orders.role}.jsonl"
@@ -67,7 +67,7 @@ class Generator:
         return self._popen.pid
 
     def needs(self, process: Process) -> None:
-        """Once it has died, no answer is waited for."""
+        """Raise an error if the process has exited, instead of waiting for an answer."""
         self._needed.append(process.check)
 
     def go(self) -> None:
@@ -76,7 +76,7 @@ class Generator:
         self._popen.stdin.flush()
 
     def answer(self, kind: type[T]) -> T:
-        """The next one, when it comes."""
+        """Return the next answer."""
         line = waiting.until("the generator answers", self._line, _LONGEST_SECONDS, alive=self._check)
         self._heard += 1
         return msgspec.json.decode(line, type=kind)
@@ -99,19 +99,19 @@ class Generator:
 
 
 class Controller(Process):
-    """The operator's process, and where it shows its own figures."""
+    """The operator's process and its metrics endpoint."""
 
     def __init__(self, argv: list[str], log: Path, environment: dict[str, str], metrics: int) -> None:
         super().__init__("the controller", argv, log, environment)
         self.metrics_url = f"http://127.0.0.1:{metrics}/metrics"
 
     def queue_waits(self) -> list[tuple[float, int]]:
-        """How many looks at a node waited for their turn at most so many seconds: by its own histogram."""
+        """Return the histogram of the workqueue latency, from its metrics."""
         buckets = re.findall(rf'^{_QUEUE_METRIC}_bucket{{le="(.+?)"}} (\S+)$', self._metrics(), re.MULTILINE)
         return [(float(bound), int(float(count))) for bound, count in buckets]
 
     def nodes_with_series(self) -> set[str]:
-        """The nodes that it still has something to say of."""
+        """Return the nodes that it still has metrics for."""
         return set(re.findall(r'\bnode="(.+?)"', self._metrics()))
 
     def _metrics(self) -> str:
@@ -121,23 +121,23 @@ class Controller(Process):
 
 @dataclass(frozen=True)
 class Bench:
-    """A fresh plane, with a namespace for the workers and somebody to play the kubelets."""
+    """A new plane with a namespace for the workers and simulated kubelets."""
 
     plane: lab.Plane
     command: Sequence[str]
-    simulated: FakeNodes
-    """Decides how worker pods end."""
+    simulated: SimulatedNodes
+    """Set how worker pods end."""
 
     @contextlib.contextmanager
     def controller(self, *, remove: bool = False) -> Iterator[Controller]:
-        """The operator, ready: its caches are filled and it leads. With `remove`, failed nodes may be removed."""
+        """Start the operator and wait until it leads. With `remove`, it can remove failed nodes."""
         metrics, health = self.plane.network.ports(2)
         config = self.plane.run.folder / "controller.yaml"
         config.write_bytes(msgspec.json.encode(controller_config(metrics, health, remove=remove)))
         environment = {**self.plane.run.environment(), "KUBECONFIG": str(self.plane.kubeconfig())}
-        # The operator refuses variables of its prefix that it does not know. Should we be killed, it ends without the
-        # mark too: it loses its Lease.
-        del environment[remains.MARK]
+        # The operator rejects unknown variables with its prefix. If we are killed, it exits without the
+        # mark, too: it loses its Lease.
+        del environment[cleanup.MARK]
         argv = [*self.command, "--config", str(config)]
         process = Controller(argv, self.plane.run.folder / "controller.log", environment, metrics)
         process.start()
@@ -151,7 +151,7 @@ class Bench:
 
     @contextlib.contextmanager
     def generator(self, role: Role, **more: Unpack[Load]) -> Iterator[Generator]:
-        """The generator, prepared: nothing has been asked of the plane yet but what it watches."""
+        """Start and prepare the generator: it has only started its watches."""
         orders = Orders(role, NAMESPACE, self.plane.version, credentials(self.plane), **more)
         process = Generator(self.plane, orders)
         try:
@@ -161,16 +161,16 @@ class Bench:
             process.stop()
 
     def without_kubelets(self) -> None:
-        """From now on nobody renews nodes' leases, and nobody minds that."""
+        """Stop the renewal of node leases, and the controller that reacts to it."""
         self.plane.simulated_kubelets.pause()
         self.plane.controller_manager.pause()  # it would declare them unreachable
 
     def pods(self) -> list[str]:
-        """The workers that there are."""
+        """Return the existing workers."""
         return [pod.metadata.name or "" for pod in self.plane.client.list(Pod, namespace=NAMESPACE) if pod.metadata]
 
     def describe_pods(self) -> str:
-        """The first of them, for people."""
+        """Return the first of them, for display."""
         shown = self.plane.kubectl("get", "pods", f"--namespace={NAMESPACE}", "--output=wide")
         return "\n".join(shown.splitlines()[:20])
 
@@ -178,12 +178,12 @@ class Bench:
         return sum(1 for _ in self.plane.client.list(Node))
 
     def wait_until_quiet(self) -> None:
-        """Until the controller has nothing left to do: the last worker is gone."""
+        """Wait until the controller is done: the last worker is gone."""
         deadline = time.monotonic() + _QUIET_WITHIN_SECONDS
         while any(True for _ in self._some_pods()):
             if time.monotonic() > deadline:
                 raise lab.LabError(f"workers are left after {_QUIET_WITHIN_SECONDS} s:\n{self.describe_pods()}")
-            # Seldom, and one at a time: this goes on while the controller's cost is measured.
+            # Rarely, and one at a time: this runs while the controller's cost is measured.
             time.sleep(_LOOK_SECONDS)
 
     def _some_pods(self) -> Iterator[Pod]:
@@ -195,7 +195,7 @@ class Bench:
         return self.plane.run.folder / "audit.log"
 
     def processes(self, **further: int) -> dict[str, int]:
-        """Everything whose CPU belongs to the run, ourselves included."""
+        """Return all processes whose CPU time belongs to the run, including this one."""
         ours = {os.getpid(): "bench", **{pid: name for name, pid in measure.children(os.getpid()).items()}}
         ours |= {pid: name for name, pid in further.items()}
         return {name: pid for pid, name in ours.items()}
@@ -205,7 +205,7 @@ class Bench:
 def fresh(command: Sequence[str] = ()) -> Iterator[Bench]:
     with lab.plane() as plane:
         plane.client.create(Namespace(metadata=ObjectMeta(name=NAMESPACE)))
-        simulated = plane.fake_nodes(0, prefix=PREFIX)
+        simulated = plane.simulated_nodes(0, prefix=PREFIX)
         waiting.until(
             f"{NAMESPACE} has a ServiceAccount",
             lambda: plane.client.get(ServiceAccount, "default", namespace=NAMESPACE),
@@ -220,9 +220,9 @@ def credentials(plane: lab.Plane) -> Credentials:
 
 
 def controller_config(metrics: int, health: int, *, remove: bool = False) -> dict[str, Any]:
-    """Nothing but what a first use must say: it is the defaults that are measured."""
+    """Return the minimal configuration: the defaults are measured."""
     repository, _, tag = images.TOOLBOX.rpartition(":")
-    gate = {"key": journal.GATE_KEY, "value": journal.GATE_VALUE, "effect": journal.GATE_EFFECT}
+    gate = {"key": timeline.GATE_KEY, "value": timeline.GATE_VALUE, "effect": timeline.GATE_EFFECT}
     return {
         "worker": {
             "namespace": NAMESPACE,

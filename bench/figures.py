@@ -1,4 +1,4 @@
-"""From what was observed to figures: pure."""
+"""Compute figures from observations. Pure."""
 
 import os
 from collections import Counter
@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bench import journal, measure, reaction, report
+from bench import measure, reaction, report, timeline
 from bench.generator import Result, gated_name
-from bench.journal import Moment
 from bench.reaction import Asked
+from bench.timeline import Moment
 from lab.audit import Calls
 
 Figures = dict[str, Any]
 _GROUPS = 40
-"""As many as a plot can show."""
+"""The number of points in a plot."""
 
 
 def released(result: Result) -> int:
@@ -22,7 +22,7 @@ def released(result: Result) -> int:
 
 
 def is_complete(found: Figures) -> bool:
-    """Whether all nodes were released that were to be. If not, the figures are of something else."""
+    """Return whether all expected nodes were released. Otherwise the figures are not comparable."""
     return len(set(str(found.get("released", "")).split(" of "))) == 1
 
 
@@ -33,7 +33,7 @@ def of_load(result: Result) -> Figures:
         "released": f"{released(result)} of {result.expected}",
         "seconds_until_all_released": last[Moment.RELEASED] if released(result) == result.expected else None,
         "seconds_until_all_created": last[Moment.POSTED],
-        "seconds": {"latency": _spread(journal.between(moments, Moment.POSTED, Moment.RELEASED))},
+        "seconds": {"latency": _spread(timeline.between(moments, Moment.POSTED, Moment.RELEASED))},
         "pods_seen": len(result.pods),
         "generator_lost_races": result.lost_races,
         "generator_retries": result.retries,
@@ -43,7 +43,7 @@ def of_load(result: Result) -> Figures:
 
 
 def of_reactions(result: Result, requests: Asked) -> Figures:
-    """How much of each node's latency was the controller's."""
+    """Return the controller's share of each node's latency."""
     waits = reaction.waits(result.moments, result.pods, requests)
     return {
         "seconds_until_asked": asdict(reaction.reactions(result.moments, waits)),
@@ -52,7 +52,7 @@ def of_reactions(result: Result, requests: Asked) -> Figures:
 
 
 def of_lateness(result: Result, rate: float) -> Figures:
-    """How far the load itself lagged behind its own plan: what it cannot keep up with is not measured."""
+    """Return how far the load generator lagged behind its plan: a load that it cannot sustain is not measured."""
     posted = result.moments[Moment.POSTED]
     due = {gated_name(number): result.begun + number / rate for number in range(len(posted))}
     late = measure.spread([max(posted[name] - due[name], 0.0) for name in posted if name in due])
@@ -70,7 +70,7 @@ def of_cost(cost: measure.Cost) -> Figures:
 
 
 def of_an_outage(result: Result, ended: float) -> Figures:
-    """From the end of the cause to the release. The latency itself would say how long the outage was."""
+    """Return the time from the end of the cause to the release. The latency would include the outage."""
     after = [at - ended for at in result.moments[Moment.RELEASED].values()]
     spread, complete = measure.spread(after), released(result) == result.expected
     return {
@@ -98,7 +98,7 @@ def while_it_lasted(cost: measure.Cost, calls: Calls, agent: str) -> Figures:
 
 
 def of_leftovers(left: Sequence[str], pods: Sequence[str], owners: dict[str, str], remembered: set[str]) -> Figures:
-    """What is still there of nodes that are gone: their worker pods, and what the controller remembers of them."""
+    """Return what remains of deleted nodes: their worker pods, and their state in the controller."""
     gone = set(left)
     return {
         "nodes_gone": len(gone),

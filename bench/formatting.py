@@ -1,4 +1,4 @@
-"""How figures stand in the page's tables."""
+"""Formatting of figures in the page's tables."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +11,7 @@ def shown(value: float | None, unit: str = "") -> str:
 
 
 def number(value: float | None) -> str:
-    """A figure that is absent must not look like one."""
+    """Return the figure, or a dash if it is missing."""
     return "-" if value is None else plots.digits(value)
 
 

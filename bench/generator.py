@@ -1,10 +1,10 @@
-"""The load, and the one who looks: a process of its own, so that its CPU is nobody else's.
+"""The load generator and observer: a separate process, so that its CPU time is counted separately.
 
 usage: python -m bench.generator ORDERS
 
-It answers with a JSON line when it is prepared, and begins when it is sent a line. Verified nodes come first, if there
-are to be any, with an answer of their own; then, when it is sent another line, gated ones, with an answer when all are
-released. It ends when its input does. `bench.rig` starts it.
+It prints a JSON line when it is prepared, and starts when it receives a line. It creates verified nodes first, if there
+are any, and prints a line; when it receives another line, it creates gated ones, and prints a line when all are
+released. It exits when its input closes. `bench.environment` starts it.
 """
 
 import asyncio
@@ -19,50 +19,52 @@ import msgspec
 from msgspec import Raw, Struct
 
 import lab
-from bench import floor, journal
+from bench import baseline, timeline
 from bench.api import STRATEGIC_PATCH, Api, Credentials, Watch
-from bench.journal import Journal, Moment
-from kube_node_ready.checks.model import CHECKS
-from kube_node_ready.verify import patches
-from kube_node_ready.verify.model import Outcome, Record
-from kube_node_ready.verify.report import CheckResult
-from lab import fake_stages
-from lab.fake_node import node_object
+from bench.timeline import Moment, Timeline
+from kube_node_ready.api.contract import RECORD_ANNOTATION
+from kube_node_ready.api.record import Outcome, VerificationRecord, encode_record
+from kube_node_ready.api.report import CheckResult
+from kube_node_ready.checks.check import CHECKS
+from lab import simulated_stages
 from lab.progress import say
+from lab.simulated_node import node_object
 
 PREFIX = "bench"
-"""Of gated nodes, whose pods are played."""
+"""The prefix of gated nodes, whose pods are simulated."""
 _PREFIX_OF_VERIFIED = "verified"
 _CHECKS = tuple(CheckResult(name, ok=True, ms=12, target="10.96.0.1:443") for name in CHECKS)
-_PROOF = Record(1, outcome=Outcome.PASSED, at=dt.datetime.now(dt.UTC), since=dt.datetime.now(dt.UTC), checks=_CHECKS)
-"""What the controller leaves on a node it has verified."""
+_PROOF = VerificationRecord(
+    1, outcome=Outcome.PASSED, at=dt.datetime.now(dt.UTC), since=dt.datetime.now(dt.UTC), checks=_CHECKS
+)
+"""The annotations and labels of a verified node."""
 HEARTBEAT_SECONDS = 300
 PATIENCE_SECONDS = 120.0
 _SECONDS_BETWEEN_LINES = 5.0
 _LOOK_SECONDS = 0.1
 _YOUNG_ONE_IN = 5
-"""Of the nodes that go in a churn, one in so many is new and goes while it is being verified."""
+"""In a churn, one in this many deleted nodes is new and is deleted while it is being verified."""
 
 Role = Literal["floor", "burst", "trickle", "outage", "churn", "idle"]
 
 
 class Orders(Struct, frozen=True):
-    """What to do, to which plane."""
+    """The options of the generator."""
 
     role: Role
     namespace: str
     kubernetes: str
     credentials: Credentials
     verified: int = 0
-    """How many nodes are there, verified, before anything is measured."""
+    """How many verified nodes exist before the measurement."""
     gated: int = 0
-    """How many come."""
+    """How many gated nodes are created."""
     rate: float | None = None
-    """How many of them a second; None is all at once."""
+    """How many of them per second; None creates all immediately."""
     kubelets: bool = True
-    """Whether something plays the nodes' kubelets. If not, they are born Ready."""
+    """Whether the nodes' kubelets are simulated. If not, nodes are created Ready."""
     patience: float = PATIENCE_SECONDS
-    """Seconds without a release after which none is hoped for."""
+    """Seconds without a release after which waiting stops."""
 
 
 class Result(Struct, frozen=True):
@@ -71,9 +73,9 @@ class Result(Struct, frozen=True):
     pods: dict[str, str]
     """Each pod's node."""
     expected: int
-    """How many nodes were to be released: those that came, and stayed."""
+    """How many nodes were expected to be released: those that were created and not deleted."""
     left: list[str]
-    """The nodes that were taken away meanwhile."""
+    """The nodes that were deleted during the run."""
     lost_races: int
     retries: int
     watches_resumed: int
@@ -89,10 +91,10 @@ class Generator:
         self._leaving = departures(list(self._verified), list(self._gated), orders.rate or 0)
         self._left: set[str] = set()
         self._lost_races = 0
-        self.seen = Journal()
+        self.seen = Timeline()
 
     def watches(self) -> list[Watch]:
-        nodes, pods = msgspec.json.Decoder(journal.Node), msgspec.json.Decoder(journal.Pod)
+        nodes, pods = msgspec.json.Decoder(timeline.Node), msgspec.json.Decoder(timeline.Pod)
 
         def see_node(raw: Raw) -> None:
             if (node := nodes.decode(raw)).metadata.name in self._gated:
@@ -107,7 +109,7 @@ class Generator:
         ]
 
     async def work(self, watches: list[Watch]) -> Result:
-        """All gated nodes, each at its time, until they are released or nothing moves any more."""
+        """Create all gated nodes at their times, and wait until they are released or no progress is made."""
         begun = time.time()
         work = asyncio.ensure_future(self._arrive(begun))
         if await self._released(work):
@@ -130,7 +132,7 @@ class Generator:
         await asyncio.gather(*(self._post(name, body) for name, body in self._verified.items()))
 
     async def beat(self) -> None:
-        """Every verified node's heartbeat in its turn, at an even rate, until cancelled."""
+        """Send the heartbeats of all verified nodes at an even rate, until canceled."""
         pause, due = HEARTBEAT_SECONDS / len(self._verified), time.time()
         while True:
             for name in self._verified:
@@ -147,7 +149,7 @@ class Generator:
             raise RuntimeError(f"PATCH {path} was answered {answer.status}: {answer.body.decode(errors='replace')}")
 
     async def _arrive(self, begun: float) -> None:
-        """Open-loop: a node comes when it is due, whether or not those before it have been answered."""
+        """Create nodes open-loop: each at its time, regardless of pending responses."""
         pause = 1 / self._orders.rate if self._orders.rate else 0.0
         async with asyncio.TaskGroup() as group:
             for number, name in enumerate(self._gated):
@@ -157,7 +159,7 @@ class Generator:
     async def _one(self, number: int, name: str) -> None:
         node = await self._post(name, self._gated[name])
         if self._orders.role == "floor":
-            self._lost_races += await floor.verify(self._api, self.seen, node, self._orders.namespace)
+            self._lost_races += await baseline.verify(self._api, self.seen, node, self._orders.namespace)
         if self._orders.role == "churn":
             await self._take_away(self._leaving[number])
 
@@ -167,18 +169,18 @@ class Generator:
         self._left.add(name)
         await self._api.must("DELETE", f"/api/v1/nodes/{name}", {})
 
-    async def _post(self, name: str, body: bytes) -> journal.Node:
+    async def _post(self, name: str, body: bytes) -> timeline.Node:
         answer = await self._api.must("POST", "/api/v1/nodes", body)
         if name in self._gated:
             self.seen.note(Moment.POSTED, name, time.time())
-        return msgspec.json.decode(answer.body, type=journal.Node)
+        return msgspec.json.decode(answer.body, type=timeline.Node)
 
     @property
     def _staying(self) -> set[str]:
         return self._gated.keys() - self._left
 
     async def _released(self, work: asyncio.Future[None]) -> bool:
-        """Wait until all nodes are released, or none has been for so long that none will be. Whether all are."""
+        """Wait until all nodes are released or no progress is made. Returns whether all are released."""
         released, moved = 0, time.time()
         said = moved
         while self._staying - self.seen.moments[Moment.RELEASED].keys():
@@ -192,24 +194,24 @@ class Generator:
                 said = now
                 say(progress(self.seen))
             if work.done():
-                work.result()  # raises what went wrong
+                work.result()  # raises errors of the task
             await asyncio.sleep(_LOOK_SECONDS)
         return True
 
 
-def progress(seen: Journal) -> str:
+def progress(seen: Timeline) -> str:
     return "nodes: " + ", ".join(f"{len(names)} {moment}" for moment, names in seen.moments.items())
 
 
 def verified(orders: Orders) -> dict[str, bytes]:
-    """Every verified node's JSON by its name, made before the clock runs."""
-    body = {"labels": {journal.VERIFIED: "true"}, "annotations": {patches.ANNOTATION: patches.encode(_PROOF)}}
+    """Return the JSON of every verified node by name, prepared before the measurement."""
+    body = {"labels": {timeline.VERIFIED: "true"}, "annotations": {RECORD_ANNOTATION: encode_record(_PROOF)}}
     names = (f"{_PREFIX_OF_VERIFIED}-{number}" for number in range(orders.verified))
     return {name: _encoded(orders, name, [], **body) for name in names}
 
 
 def gated(orders: Orders) -> dict[str, bytes]:
-    gate = lab.Taint(journal.GATE_KEY, journal.GATE_EFFECT, journal.GATE_VALUE)
+    gate = lab.Taint(timeline.GATE_KEY, timeline.GATE_EFFECT, timeline.GATE_VALUE)
     return {name: _encoded(orders, name, [gate]) for name in map(gated_name, range(orders.gated))}
 
 
@@ -218,7 +220,7 @@ def gated_name(number: int) -> str:
 
 
 def departures(old: Sequence[str], new: Sequence[str], rate: float) -> list[str]:
-    """Which node each new one takes the place of: the oldest, or now and then one that came a second ago."""
+    """Return which node each new one replaces: the oldest, or occasionally one that was created a second ago."""
     waiting, leaving = iter([*old, *new]), list[str]()
     for number in range(len(new) if old else 0):
         young = number - round(rate)
@@ -240,13 +242,13 @@ def _encoded(
     node["metadata"]["annotations"] |= annotations or {}
     if not orders.kubelets:
         node["status"]["conditions"] = heartbeat()["status"]["conditions"]
-        if not taints:  # the pods of gated ones are played nevertheless
-            del node["metadata"]["annotations"][fake_stages.ANNOTATION]
+        if not taints:  # the pods of gated ones are simulated anyway
+            del node["metadata"]["annotations"][simulated_stages.ANNOTATION]
     return msgspec.json.encode({"apiVersion": "v1", "kind": "Node", **node})
 
 
 def heartbeat() -> dict[str, Any]:
-    """What a healthy kubelet reports every five minutes."""
+    """Return the status that a healthy kubelet reports every five minutes."""
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now}
     return {"status": {"conditions": [ready]}}
@@ -276,7 +278,7 @@ async def generate(orders: Orders) -> None:
             task.cancel()
 
 
-async def _tell_of_first_failure(seen: Journal) -> None:
+async def _tell_of_first_failure(seen: Timeline) -> None:
     await seen.reached_by_any(Moment.POD_FAILED)
     _answer("failed")
 

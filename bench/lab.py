@@ -1,4 +1,4 @@
-"""What the lab itself costs: the floor under every figure measured on it.
+"""The cost of the lab itself: the baseline of every figure measured on it.
 
 usage: python -m bench.lab [ROUNDS]
 """
@@ -34,7 +34,7 @@ def measure(figures: Figures) -> None:
         if network.is_root():
             measure_real_nodes(plane, figures)
         with timed(figures, f"{_FAKE_NODES} simulated nodes registered"):
-            nodes = plane.fake_nodes(_FAKE_NODES)
+            nodes = plane.simulated_nodes(_FAKE_NODES)
         with timed(figures, f"{_FAKE_NODES} pods on them from creation to success"):
             run_everywhere(plane, nodes.names)
         ending = time.monotonic()

@@ -1,4 +1,4 @@
-"""What processes cost, read from /proc, and how figures spread. Nothing here knows Kubernetes."""
+"""CPU time and memory of processes from /proc, and distributions of figures. Independent of Kubernetes."""
 
 import math
 import os
@@ -10,14 +10,14 @@ from pathlib import Path
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _RESET_PEAK = "5"
 _OWN_TIME = slice(11, 15)
-"""User, system, and both of children that have ended, counted from behind the command's name in /proc/PID/stat."""
+"""User and system time, and those of exited children: indexes after the command's name in /proc/PID/stat."""
 _BUSY = ("user", "nice", "system", "irq", "softirq")
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How a figure is distributed over the nodes."""
+    """The distribution of a figure over the nodes."""
 
     p50: float
     p95: float
@@ -26,7 +26,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """None of nothing: an absent figure must not look like a good one."""
+    """Return the distribution, or None without values: a missing figure must not look like a good one."""
     if not values:
         return None
     ordered = sorted(values)
@@ -34,13 +34,13 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of all values does not exceed."""
+    """Return the smallest value that at least this share of all values does not exceed."""
     return ordered[max(math.ceil(share * len(ordered)), 1) - 1]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The clocks at one moment: how much CPU time each process, and the whole machine, had used by then."""
+    """CPU time of each process and of the whole machine at one moment."""
 
     at: float
     seconds: Mapping[str, float]
@@ -50,18 +50,18 @@ class Reading:
 
 @dataclass(frozen=True)
 class Cost:
-    """What was used between two readings."""
+    """The CPU time between two readings."""
 
     elapsed: float
     seconds: Mapping[str, float]
     other: float
-    """CPU seconds of processes that are no part of the run: noise. Wall times compare only where it is small."""
+    """CPU seconds of processes outside the run: noise. Wall times are comparable only if it is small."""
     stolen: float
-    """CPU seconds that the machine's own host gave to somebody else."""
+    """CPU seconds that the host gave to other virtual machines (steal time)."""
 
 
 def read(processes: Mapping[str, int]) -> Reading:
-    """The clocks now, of these processes, each with all its children that do not count for themselves."""
+    """Read the CPU time of these processes, each with its children that are not listed separately."""
     machine = _machine()
     counted = frozenset(processes.values())
     seconds = {name: sum(map(_cpu_seconds, _family(pid, counted))) for name, pid in processes.items()}
@@ -79,7 +79,7 @@ def cost(before: Reading, after: Reading) -> Cost:
 
 
 def children(pid: int) -> dict[str, int]:
-    """The processes it started and that still run, by their programs' names; a second one of a name is `name 2`."""
+    """Return its running child processes by program name; a second one of a name is `name 2`."""
     found: dict[str, int] = {}
     for child in sorted(_children(pid)):
         program = Path(f"/proc/{child}/comm").read_text().strip()
@@ -89,7 +89,7 @@ def children(pid: int) -> dict[str, int]:
 
 
 def reset_peak(pid: int) -> None:
-    """From now on, `peak_mebibytes` is about what comes."""
+    """Reset `peak_mebibytes`."""
     for member in _family(pid):
         Path(f"/proc/{member}/clear_refs").write_text(_RESET_PEAK)
 
@@ -103,7 +103,7 @@ def resident_mebibytes(pid: int) -> float:
 
 
 def cpu_ticks(stat: str) -> int:
-    """What /proc/PID/stat says of CPU time. The command's name may hold anything, brackets and blanks included."""
+    """Return the CPU time from /proc/PID/stat. The command's name can contain brackets and spaces."""
     return sum(int(ticks) for ticks in stat.rpartition(")")[2].split()[_OWN_TIME])
 
 
@@ -112,7 +112,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _family(pid: int, apart: frozenset[int] = frozenset()) -> Iterator[int]:
-    """A process with its children and theirs, but for those that stand apart."""
+    """Yield a process and its descendants, except those that are listed separately."""
     yield pid
     for child in _children(pid):
         if child not in apart:

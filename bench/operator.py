@@ -1,16 +1,16 @@
-"""What the operator costs, and how fast it is, beside what the control plane itself costs.
+"""The cost and speed of the operator, compared with the control plane's own cost.
 
-Each scenario on a fresh control plane with fresh processes. Nodes are simulated (KWOK plays the kubelets and the worker
-pods, which take a second); everything shares this machine's cores, so a wall time means something only beside the
-floor's, and only where `other_cpu_seconds` is small.
+Each scenario runs on a new control plane with new processes. Nodes are simulated (KWOK runs the kubelets and the worker
+pods, which take a second); everything shares this machine's cores, so a wall time is meaningful only relative to the
+baseline, and only if `other_cpu_seconds` is small.
 
-- floor: nodes, pods, releases, all at once, by the generator itself: what an ideal controller could reach
-- burst: the same nodes at once, and the controller does the rest
-- crowd: the same burst in a fleet of 5,000 nodes that are verified already
-- trickle: ten nodes a second
-- outage: all nodes at once, and every worker fails, until a minute after the first failure; removal is switched on
-- churn: so many verified nodes, and for a minute five a second go and new ones come, some of which go at once
-- idle: nodes verified long ago, each with a heartbeat every five minutes; the controller's cost of a minute
+- floor: nodes, pods and releases, all at the same time, by the generator itself: what an ideal controller could reach
+- burst: the same nodes at the same time, and the controller does the rest
+- crowd: the same burst in a fleet of 5,000 verified nodes
+- trickle: ten nodes per second
+- outage: all nodes at the same time, and every worker fails until a minute after the first failure; removal is enabled
+- churn: verified nodes, of which five per second are replaced for a minute; some new ones are deleted immediately
+- idle: nodes verified long ago, each with a heartbeat every five minutes; the controller's cost per minute
 """
 
 import argparse
@@ -29,12 +29,12 @@ def main() -> None:
         prog="python -m bench.operator", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("scenario", choices=[*SCENARIOS, "all"])
-    parser.add_argument("nodes", type=int, nargs="?", default=1000, help="how many (1000)")
+    parser.add_argument("nodes", type=int, nargs="?", default=1000, help="number of nodes (1000)")
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help=f"how long outage, churn and idle last ({SECONDS:g})"
     )
     parser.add_argument("--controller", default=_CONTROLLER, help=f"the command to measure ({_CONTROLLER})")
-    parser.add_argument("--save", action="store_true", help=f"keep the figures under {report.RESULTS}/")
+    parser.add_argument("--save", action="store_true", help=f"save the figures under {report.RESULTS}/")
     asked = parser.parse_args()
     for name, value in (("nodes", asked.nodes), ("seconds", asked.seconds)):
         if value < 1:
@@ -48,8 +48,8 @@ def main() -> None:
         say(f"{name}, {wanted.nodes} nodes")
         try:
             found = SCENARIOS[name](wanted)
-        except (errors.LabError, OSError) as why:
-            parser.exit(1, f"{name}: {why}\n")
+        except (errors.LabError, OSError) as error:
+            parser.exit(1, f"{name}: {error}\n")
         print(report.table(f"{name}, {wanted.nodes} nodes", found), flush=True)
         if asked.save and not figures.is_complete(found):
             parser.exit(1, f"{name}: not all nodes were released, so this is not kept; measure it again\n")

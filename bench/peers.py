@@ -1,4 +1,4 @@
-"""What other controllers cost, as data, and their figures as ratios to ours.
+"""Figures of other controllers as data, and their ratios to ours.
 
 Measured by this project on 2026-11-15, before its own controller was finished, on the same kind of machine (2 cores AMD
 EPYC, Firecracker, 24 GiB) and in the same way as `bench.operator` measures: a fresh control plane (Kubernetes 1.36.3)
@@ -17,7 +17,7 @@ FLOOR_API_SERVER_CPU_SECONDS = 72.6
 
 @dataclass(frozen=True)
 class Burst:
-    """Nodes that come all at once."""
+    """Figures for nodes that are created at the same time."""
 
     seconds: float
     p50: float
@@ -60,8 +60,8 @@ PEERS = (
     Peer(
         "kubernetes-sigs/node-readiness-controller v0.5.0-14-ge5ff8d1",
         "NRC",
-        "as it comes; it starts no pods and checks nothing, but waits for a condition that somebody else sets, here "
-        "a second after the node's creation",
+        "default settings; it starts no pods and runs no checks, but waits for a condition that another client sets, "
+        "here a second after the node's creation",
         {1000: Burst(414.6, 169.6, 408.8, 51.1, 136.1, 3135, 512)},
         idle_cpu_seconds_a_minute=0.26,
         idle_mebibytes=108,
@@ -76,5 +76,5 @@ PEERS = (
 
 
 def times_ours(theirs: float | None, ours: float | None) -> float | None:
-    """How many times ours theirs is; None where one of them is unknown."""
+    """Return the ratio of their figure to ours; None if one of them is unknown."""
     return theirs / ours if theirs is not None and ours else None

@@ -1,4 +1,4 @@
-"""What `make bench` measures, in which order, and about how long each takes on two quiet cores."""
+"""The measurements of `make bench`, their order, and their approximate duration on two idle cores."""
 
 from dataclasses import dataclass
 
@@ -21,14 +21,14 @@ class Step:
 
     @property
     def command(self) -> list[str]:
-        """The words behind `python -m`, which measure it and keep the result."""
+        """The arguments of `python -m` that measure it and save the result."""
         if self.scenario in ALONE:
             return [f"bench.{self.scenario}", *ALONE[self.scenario]]
         return ["bench.operator", self.scenario, str(self.nodes), "--save"]
 
 
 ALONE = {"lab": [], "worker": ["--save"], "component": ["--save"]}
-"""What is no scenario of the operator, and has commands of its own. The lab's figures are only shown."""
+"""Measurements other than scenarios of the operator, with their own commands. The lab's figures are only printed."""
 
 STEPS = (
     Step("lab", 1, 120),

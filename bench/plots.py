@@ -1,6 +1,6 @@
-"""Plots as SVG, written by hand: the same figures give the same bytes.
+"""Plots as SVG: the same figures produce the same bytes.
 
-They bring their own background, so that they are legible on a light page and on a dark one.
+They have their own background, so that they are legible on light and dark pages.
 """
 
 import itertools
@@ -17,9 +17,9 @@ _PLOT_WIDTH, _PLOT_HEIGHT = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 _TICKS = (4, 5, 6)
 _STEPS = (1, 2, 2.5, 5, 10)
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-"""Okabe and Ito's, which people who see colours differently can tell apart too."""
+"""The colors of Okabe and Ito, which are distinguishable with color blindness."""
 _LETTER = 7.3
-"""About as wide as a letter of the legend's size gets."""
+"""The approximate maximum width of a character in the legend."""
 _STYLE = f"""\
 text {{ font-family: system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif }}
 text {{ font-size: 13px; fill: #24292f }}
@@ -40,11 +40,11 @@ text {{ fill: #e6edf3 }}
 
 @dataclass(frozen=True)
 class Titles:
-    """What a plot says in words."""
+    """The texts of a plot."""
 
     title: str
     description: str
-    """For who cannot see it."""
+    """Alternative text."""
     across: str
     up: str
     """With its unit."""
@@ -54,7 +54,7 @@ Series = Mapping[str, Sequence[float | None]]
 
 
 def bars(titles: Titles, groups: Sequence[str], series: Series) -> str:
-    """For each group a bar of each series, side by side. Where a value is missing there is a dash."""
+    """Return a bar chart: for each group one bar per series. A missing value is a dash."""
     top, scale = _scale(value for values in series.values() for value in values)
     slot = _PLOT_WIDTH / max(len(groups), 1)
     width = slot * 0.8 / max(len(series), 1)
@@ -71,7 +71,7 @@ def bars(titles: Titles, groups: Sequence[str], series: Series) -> str:
 
 
 def stacks(titles: Titles, groups: Sequence[str], series: Series) -> str:
-    """For each group one bar, made of all series, with the sum on top."""
+    """Return a stacked bar chart: for each group one bar of all series, with the sum on top."""
     sums = [sum(value or 0 for value in column) for column in zip(*series.values(), strict=True)]
     top, scale = _scale(sums)
     slot = _PLOT_WIDTH / max(len(groups), 1)
@@ -88,7 +88,7 @@ def stacks(titles: Titles, groups: Sequence[str], series: Series) -> str:
 
 
 def areas(titles: Titles, series: Mapping[str, Sequence[float]]) -> str:
-    """Areas upon each other over 0 to 100 %, the first one lowest: each value is the middle of a share of all."""
+    """Return stacked areas over 0 to 100 %, the first one lowest: each value is the middle of a share of all."""
     heights = [list(itertools.accumulate(column)) for column in zip(*series.values(), strict=True)]
     top, scale = _scale(value for column in heights for value in column)
     across = [_LEFT + (at + 0.5) / max(len(heights), 1) * _PLOT_WIDTH for at in range(len(heights))]
@@ -107,7 +107,7 @@ def areas(titles: Titles, series: Mapping[str, Sequence[float]]) -> str:
 
 
 def axis(most: float) -> list[float]:
-    """Round numbers from 0 to one that is not below any value, and as little above as may be."""
+    """Return round numbers from 0 to the smallest one that is not below any value."""
     if most <= 0:
         return [0.0, 1.0]
     axes = [[tick * _nice_step(most / ticks) for tick in range(ticks + 1)] for ticks in _TICKS]
@@ -120,7 +120,7 @@ def _nice_step(least: float) -> float:
 
 
 def _scale(values: Iterable[float | None]) -> tuple[float, list[str]]:
-    """The highest value of the axis, and the axis."""
+    """Return the highest value of the axis, and the axis."""
     marks = axis(max((value for value in values if value is not None), default=0))
     lines: list[str] = []
     for mark in marks:
@@ -184,7 +184,7 @@ def _is_empty(series: Series) -> bool:
 
 
 def digits(value: float) -> str:
-    """Three digits say enough, and two of what is small."""
+    """Format a number with three digits, or two if it is small."""
     if value >= 100 or value == int(value):  # noqa: PLR2004
         return f"{value:,.0f}"
     if value < 0.1:  # noqa: PLR2004

@@ -1,7 +1,7 @@
-"""How long the controller itself took: until its request reached the API server, by that server's audit log.
+"""The controller's own reaction time, until its request reached the API server, from the audit log.
 
-What the observer sees (a pod appears, a node is released) includes the API server's own work and its watches. On a
-machine that the control plane keeps busy that is most of the time, and no controller can do anything about it.
+What the observer measures (a pod appears, a node is released) includes the API server's own work and its watches. On a
+machine that is busy with the control plane this is most of the time, and no controller can change it.
 """
 
 import datetime as dt
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Struct
 
-from bench import journal, measure
-from bench.journal import Moment, Moments
+from bench import measure, timeline
+from bench.timeline import Moment, Moments
 
 _OK = range(200, 300)
 
@@ -40,7 +40,7 @@ class _Event(Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True)
 class Asked:
-    """When each pod's creation, and each node's change that went through, was asked for: seconds since 1970."""
+    """Request times of pod creations and successful node changes, in seconds since 1970."""
 
     pods: Mapping[str, float]
     nodes: Mapping[str, float]
@@ -64,14 +64,14 @@ class Reactions:
     until_pod_was_asked_for: measure.Spread | None
     until_release_was_asked_for: measure.Spread | None
     until_both_were: measure.Spread | None
-    """Both added up, node by node: a node's time of waiting on the controller and on nothing else."""
+    """The sum of both per node: the time in which a node waited only for the controller."""
     all_the_rest: measure.Spread | None
-    """What else a node's latency is made of: the control plane, its watches, and the second that the pod runs."""
+    """The rest of a node's latency: the control plane, its watches, and the second that the pod runs."""
 
 
 @dataclass(frozen=True)
 class Waits:
-    """Seconds by node, until the controller had asked for what was to be done next."""
+    """Seconds per node until the controller sent its next request."""
 
     pod: Mapping[str, float]
     release: Mapping[str, float]
@@ -82,7 +82,7 @@ class Waits:
 
 
 def waits(moments: Moments, pods: Mapping[str, str], requests: Asked) -> Waits:
-    """`pods` maps a pod's name to its node's; `moments` and requests go by the same clock."""
+    """Return the reaction times. `pods` maps pod names to node names; `moments` and requests use the same clock."""
     created = {pods[pod]: at for pod, at in requests.pods.items() if pod in pods}
     return Waits(_since(moments[Moment.GATED], created), _since(moments[Moment.POD_SUCCEEDED], requests.nodes))
 
@@ -98,15 +98,15 @@ def reactions(moments: Moments, found: Waits) -> Reactions:
 
 
 def split(moments: Moments, found: Waits) -> list[tuple[float, float]]:
-    """Each released node's latency as the controller's part and the rest; the fastest node first."""
-    latency, own = journal.between(moments, Moment.POSTED, Moment.RELEASED), found.both
-    # The observer may hear late of what the controller has long acted upon, but no part is longer than the whole.
+    """Return the latency of each released node as the controller's part and the rest, the fastest node first."""
+    latency, own = timeline.between(moments, Moment.POSTED, Moment.RELEASED), found.both
+    # The observer can receive an event after the controller has acted on it, but no part exceeds the total.
     parts = {name: min(own[name], whole) for name, whole in latency.items() if name in own}
     return [(parts[name], latency[name] - parts[name]) for name in sorted(parts, key=lambda name: latency[name])]
 
 
 def grouped(parts: Sequence[tuple[float, float]], groups: int) -> dict[str, list[float]]:
-    """The same for a plot: the nodes in so many groups of one size, and the mean of each."""
+    """Return the same for a plot: the means of equally sized groups of nodes."""
     edges = [len(parts) * number // groups for number in range(groups + 1)]
     cut = [parts[first:last] for first, last in itertools.pairwise(edges) if last > first]
     return {
@@ -116,5 +116,5 @@ def grouped(parts: Sequence[tuple[float, float]], groups: int) -> dict[str, list
 
 
 def _since(seen: Mapping[str, float], then: Mapping[str, float]) -> dict[str, float]:
-    """The controller may see a thing before the observer does; that is no time at all."""
+    """Return a duration, at least 0: the controller can receive an event before the observer."""
     return {name: max(then[name] - at, 0.0) for name, at in seen.items() if name in then}

@@ -1,8 +1,8 @@
-"""A worker pod on a real node, in the image as it is released: how long until its verdict, and at what cost.
+"""A worker pod on a real node with the released image: the time until its verdict, and its cost.
 
-Kubernetes tells times in whole seconds, so the container's start and end are read where containerd keeps them. What the
-container used is read from its pod's control group, which goes soon after the container does: so it is looked at often,
-and the last look counts.
+Kubernetes reports times in whole seconds, so the container's start and end are read from containerd. The container's
+usage is read from its pod's control group, which is removed soon after the container: so it is polled frequently,
+and the last reading counts.
 """
 
 import asyncio
@@ -19,23 +19,23 @@ import msgspec
 from msgspec import Raw, Struct
 
 import lab
-from bench import rig
+from bench import environment
 from bench.api import Api
 from demo import image
-from kube_node_ready.verify import workerpod
-from kube_node_ready.verify.model import Node
-from lab import remains
+from kube_node_ready.verification import worker_pod
+from kube_node_ready.verification.model import Node
+from lab import cleanup
 
 NAMESPACE = "default"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-_TEMPLATE = workerpod.PodTemplate(
+_TEMPLATE = worker_pod.PodTemplate(
     NAMESPACE, image.NAME, (), command=(image.WORKER,), pull_policy="Never", service_account="default"
 )
 _CONTAINERS = Path("var/lib/containerd/io.containerd.grpc.v1.cri/containers")
 _LOOK_SECONDS = 0.005
 _PATIENCE_SECONDS = 60
 _PAUSE_SECONDS = 2.0
-"""Until the kubelet is done with the pod before."""
+"""Wait until the kubelet has removed the previous pod."""
 
 
 class _Meta(Struct, frozen=True):
@@ -58,7 +58,7 @@ class _Object(Struct, frozen=True):
 
 
 class _Lifetime(Struct, frozen=True, rename="pascal"):
-    """What containerd remembers of a container: nanoseconds since 1970."""
+    """Times of a container in containerd, in nanoseconds since 1970."""
 
     started_at: int
     finished_at: int
@@ -66,7 +66,7 @@ class _Lifetime(Struct, frozen=True, rename="pascal"):
 
 @dataclass(frozen=True)
 class Run:
-    """One worker pod, in seconds and, where the control group could tell, CPU milliseconds and MiB."""
+    """Figures of one worker pod: seconds and, if the control group could be read, CPU milliseconds and MiB."""
 
     created_to_verdict: float
     created_to_verdict_seen: float
@@ -80,16 +80,16 @@ def runs(plane: lab.Plane, node: lab.Node, rounds: int) -> list[Run]:
 
 
 async def _runs(plane: lab.Plane, node: lab.Node, rounds: int) -> list[Run]:
-    async with Api(rig.credentials(plane)) as api:
+    async with Api(environment.credentials(plane)) as api:
         found = msgspec.json.decode((await api.ask("GET", f"/api/v1/nodes/{node.name}")).body, type=_Object)
         ours = Node(node.name, found.metadata.uid)
-        cgroup = f"{remains.cgroup_name(plane.run.folder)}/{node.name}"
-        # The first one fills caches that every later one finds full.
+        cgroup = f"{cleanup.cgroup_name(plane.run.folder)}/{node.name}"
+        # The first one fills the caches.
         return [await _run(api, ours, number, node.folder, cgroup) for number in range(1, rounds + 2)][1:]
 
 
 async def _run(api: Api, node: Node, number: int, folder: Path, cgroup: str) -> Run:
-    pod = workerpod.worker_pod(node, number, _TEMPLATE)
+    pod = worker_pod.worker_pod(node, number, _TEMPLATE)
     name = pod["metadata"]["name"]
     created = time.time()
     answer = await api.must("POST", _PODS, pod)
@@ -114,7 +114,7 @@ async def _run(api: Api, node: Node, number: int, folder: Path, cgroup: str) -> 
 
 
 async def _ended(api: Api, name: str, look: Callable[[], None]) -> _Object:
-    """The pod when it has ended; `look` is called all the time until then."""
+    """Return the pod when it has ended; `look` is called continuously until then."""
     last: dict[str, _Object] = {}
 
     def found(raw: Raw) -> None:
@@ -135,14 +135,14 @@ async def _ended(api: Api, name: str, look: Callable[[], None]) -> _Object:
 
 @dataclass
 class Meter:
-    """What a pod's control group says, from its first container's start to the last look."""
+    """Readings of a pod's control group, from the start of its first container to the last reading."""
 
     cgroup: str
     uid: str
-    hierarchies: list[Path] = field(default_factory=remains.cgroup_hierarchies)
+    hierarchies: list[Path] = field(default_factory=cleanup.cgroup_hierarchies)
     _pod_ns: int | None = None
     _before_ns: dict[str, int] = field(default_factory=dict)
-    """By container: what the rest of the pod had used when the container was first seen."""
+    """By container: the usage of the rest of the pod when the container was first seen."""
     _peaks: dict[str, int] = field(default_factory=dict)
 
     def look(self) -> None:
@@ -162,7 +162,7 @@ class Meter:
         return (self._pod_ns - self._before_ns[container]) / 1e6
 
     def peak_mib(self, container: str) -> float | None:
-        """With the files it has read, as far as the kernel keeps them for it."""
+        """Return the peak, including the page cache of files that it has read."""
         return self._peaks[container] / 2**20 if container in self._peaks else None
 
     def _folders(self) -> list[Path]:
@@ -173,7 +173,7 @@ class Meter:
                 for folder in (hierarchy / self.cgroup).glob(f"kubepods*/**/*pod{self.uid}")
             ]
         except OSError:
-            # A control group went while they were being listed.
+            # A control group was removed while they were listed.
             return []
 
 
@@ -185,7 +185,7 @@ def _containers(folder: Path) -> list[Path]:
 
 
 def _cpu_ns(folder: Path) -> int | None:
-    """By cgroup v1, or by v2."""
+    """Return the CPU time from cgroup v1 or v2."""
     if (used := _read(folder / "cpuacct.usage")) is not None:
         return int(used)
     used = _read(folder / "cpu.stat")
@@ -199,7 +199,7 @@ def _peak_bytes(folder: Path) -> int | None:
 
 
 def _read(path: Path) -> str | None:
-    """None of what is gone, as these files soon are."""
+    """Return the content, or None if the file is gone, which happens soon."""
     try:
         return path.read_text()
     except OSError:
@@ -207,7 +207,7 @@ def _read(path: Path) -> str | None:
 
 
 def image_sizes(archive: Path) -> dict[str, float]:
-    """Of the OCI archive, in megabytes: what a node pulls, and what it then has."""
+    """Return the compressed and unpacked sizes of the OCI archive in megabytes."""
     with tarfile.open(archive) as tar:
 
         def blob(described: Mapping[str, Any]) -> bytes:
@@ -224,7 +224,7 @@ def image_sizes(archive: Path) -> dict[str, float]:
 
 
 def _manifest(index: Mapping[str, Any], blob: Callable[[Mapping[str, Any]], bytes]) -> Mapping[str, Any]:
-    """The first image's. An index may lead to another that lists the architectures."""
+    """Return the manifest of the first image. An index can refer to another one that lists the architectures."""
     (first, *_) = index["manifests"]
     described: Mapping[str, Any] = first
     return _manifest(json.loads(blob(described)), blob) if "index" in described["mediaType"] else described

@@ -1,4 +1,4 @@
-"""From figures to a table for people and a file for comparisons."""
+"""Print figures as a table, and save them to a file for comparisons."""
 
 import datetime as dt
 import importlib.metadata
@@ -22,7 +22,7 @@ _FIRST_ERROR = 400
 
 
 def calls_by_kind(calls: Calls, agent: str) -> dict[str, int]:
-    """What one client asked of the API server."""
+    """Return the API requests of one client by kind."""
     asked: Counter[str] = Counter()
     for call, number in calls.by_kind.items():
         if call.agent == agent:
@@ -32,7 +32,7 @@ def calls_by_kind(calls: Calls, agent: str) -> dict[str, int]:
 
 
 def call_figures(calls: Calls, agent: str, nodes: int) -> dict[str, Any]:
-    """What one client asked, and what that is for each node. Lease renewals follow the clock, and count apart."""
+    """Return the requests of one client, in total and per node. Lease renewals depend on time and count separately."""
     writes = [call for call in calls.by_kind if call.verb in _WRITES]
     own = [call for call in writes if call.agent == agent and call.resource != "leases"]
     changes = [call for call in writes if call.resource in _NODES and call.code < _FIRST_ERROR]
@@ -45,7 +45,7 @@ def call_figures(calls: Calls, agent: str, nodes: int) -> dict[str, Any]:
 
 
 def shares(buckets: Sequence[tuple[float, int]]) -> dict[str, float | None]:
-    """Bounds that so many of all values keep: what a Prometheus histogram can tell. None where it can tell nothing."""
+    """Return upper bounds of quantiles from a Prometheus histogram; None if it has no values."""
     total = buckets[-1][1] if buckets else 0
     return {f"p{percent:g}": _bound(buckets, total * percent / 100) for percent in (50, 95, 99, 99.9)}
 
@@ -62,7 +62,7 @@ def table(title: str, figures: Mapping[str, Any]) -> str:
 
 
 def save(scenario: str, size: int, figures: Mapping[str, Any], of: str = "nodes") -> Path:
-    """One file for each scenario and size: the newest. Git has those before it."""
+    """Save the latest result of each scenario and size. Earlier ones are in git."""
     now = dt.datetime.now(dt.UTC)
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{now:%Y-%m-%dT%H%M%SZ}-{scenario}-{size}.json"
@@ -103,7 +103,7 @@ def _cpu_model(cpuinfo: str) -> str:
 
 
 def _rows(prefix: str, figures: Mapping[str, Any]) -> "list[tuple[str, str]]":
-    """A group of single figures fits one line; a group of groups takes a line each."""
+    """Return rows: one for a group of single figures, and one per group for a group of groups."""
     rows: list[tuple[str, str]] = []
     for name, value in figures.items():
         if _is_series(value):
@@ -119,7 +119,7 @@ def _rows(prefix: str, figures: Mapping[str, Any]) -> "list[tuple[str, str]]":
 
 
 def _is_series(value: object) -> bool:
-    """For a plot, and not for a table."""
+    """Return whether these figures are for a plot and not for a table."""
     return isinstance(value, Mapping) and any(isinstance(inner, list) for inner in value.values())
 
 

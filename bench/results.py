@@ -1,4 +1,4 @@
-"""The saved results, read again."""
+"""Read the saved results."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parents[1] / report.RESULTS
 
 
 class Result(Struct, frozen=True):
-    """One run, as it was saved."""
+    """The saved result of one run."""
 
     scenario: str
     size: int
@@ -24,7 +24,7 @@ class Result(Struct, frozen=True):
     figures: dict[str, Any]
 
     def value(self, *path: str) -> float | None:
-        """A figure, or None where there is none."""
+        """Return a figure, or None if it is missing."""
         found = self.at(*path)
         return float(found) if isinstance(found, int | float) else None
 
@@ -36,7 +36,7 @@ class Result(Struct, frozen=True):
 
 
 class Results:
-    """The newest result of each scenario and size."""
+    """The latest result of each scenario and size."""
 
     def __init__(self, found: Iterable[Result]) -> None:
         by_date = sorted(found, key=lambda result: result.date)

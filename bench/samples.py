@@ -1,8 +1,8 @@
-"""How often a node with a flaky DNS would be released: by arithmetic, and measured with the real check.
+"""How often a node with unreliable DNS is released: computed, and measured with the real check.
 
 The check runs against a DNS server on the loopback that drops or denies a share of the queries, at random from a fixed
-seed. A run is a node: up to 20 attempts, each as a worker makes it, until one passes. libc plays no part: it repeats
-what is lost, so here it always resolves the name.
+seed. A run is a node: up to 20 attempts, as by a worker, until one passes. libc is not involved: it retries
+lost queries, so here it always resolves the name.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-from kube_node_ready.checks import dns, dnsquery, resolver, sampling, wire
-from kube_node_ready.checks.model import CheckFailedError, Deadline
+from kube_node_ready.checks import dns, dns_client, resolver, sampling, transport
+from kube_node_ready.checks.check import CheckFailedError, Deadline
 from kube_node_ready.checks.sampling import Sampling
 from kube_node_ready.checks.settings import DNS_NAME, Settings
 
@@ -33,7 +33,7 @@ _TENTH, _NEARLY_ALL = 0.1, 99.9
 
 
 def pass_probability(loss: float, wanted: Sampling) -> float:
-    """Of one attempt, if each query fails with the probability `loss`, independently of the others."""
+    """Return the probability that one attempt passes if each query fails independently with probability `loss`."""
     first = wanted.first or wanted.samples
     passes = (1 - loss) ** first
     for lost in range(1, wanted.allowed + 1):
@@ -47,13 +47,13 @@ def _binomial(count: int, hits: int, probability: float) -> float:
 
 
 def release_probability(loss: float, settings: Settings, attempts: int = ATTEMPTS) -> float:
-    """Of a node within so many attempts: all but the first ask more often."""
+    """Return the probability that a node passes within this many attempts: all but the first send more queries."""
     held = 1 - pass_probability(loss, settings.sampling)
     return 1 - held * (1 - pass_probability(loss, settings.after_failure().sampling)) ** (attempts - 1)
 
 
 def table(settings: Settings) -> str:
-    """For docs/operator.md."""
+    """For docs/reference/operator.md."""
     rows = ["| queries that fail | first attempt passes | a later attempt passes | released within 20 attempts |"]
     rows.append("|---|---|---|---|")
     for loss in LOSSES:
@@ -65,13 +65,13 @@ def table(settings: Settings) -> str:
 
 
 def percent(share: float) -> str:
-    """With three digits, and nothing rounded to certainty."""
+    """Format a probability with three digits, without rounding to 0 or 1."""
     shown = round(share * 100, 1 if share > _TENTH else 3)
     return "above 99.9 %" if shown > _NEARLY_ALL else f"{shown:g} %" if shown else "below 0.001 %"
 
 
 class Server:
-    """A DNS server that knows one address, and fails a share of the queries."""
+    """A DNS server that has one address and fails a share of the queries."""
 
     def __init__(self, share: float, seed: int, *, denies: bool, address: str = _API_SERVICE) -> None:
         self._address = socket.inet_aton(address)
@@ -89,7 +89,7 @@ class Server:
 
     @contextmanager
     def running(self) -> Iterator[int]:
-        """Its port."""
+        """Run the server and yield its port."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plain:
             plain.bind(("127.0.0.1", 0))
             thread = threading.Thread(target=self._serve, args=(plain,))
@@ -111,7 +111,7 @@ class Server:
 
 @contextmanager
 def asking(server: Server, patience: float) -> Iterator[None]:
-    """The check asks this server, and waits this long for lost answers: on the loopback they take less than 1 ms."""
+    """Let the check query this server, with a short timeout: responses on the loopback take less than 1 ms."""
     with ExitStack() as stack:
         port = stack.enter_context(server.running())
         folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -119,11 +119,11 @@ def asking(server: Server, patience: float) -> Iterator[None]:
         conf.write_text("nameserver 127.0.0.1\nsearch kube-system.svc.cluster.local svc.cluster.local cluster.local\n")
         patches = [
             (resolver, "RESOLV_CONF", str(conf)),
-            (dnsquery, "PORT", port),
-            (dnsquery, "_SECONDS_BETWEEN_TRIES", patience),
+            (dns_client, "PORT", port),
+            (dns_client, "_SECONDS_BETWEEN_TRIES", patience),
             (sampling, "_PATIENCE_SECONDS", patience),
             (sampling, "_PATIENCE_FACTOR", 0),
-            (wire, "addresses_of", lambda _name: [_API_SERVICE]),
+            (transport, "addresses_of", lambda _name: [_API_SERVICE]),
             (dns, "_SECONDS_TO_SEARCH_AGAIN", 0.0),
         ]
         for module, name, value in patches:
@@ -132,7 +132,7 @@ def asking(server: Server, patience: float) -> Iterator[None]:
 
 
 def passes(settings: Settings) -> str:
-    """One attempt: empty if it passes, else its error."""
+    """Run one attempt. Returns its error, or "" if it passes."""
     try:
         dns.always_resolves(DNS_NAME, _API_SERVICE, settings.sampling, Deadline(10))
     except CheckFailedError as error:
@@ -141,7 +141,7 @@ def passes(settings: Settings) -> str:
 
 
 def released_by(settings: Settings, attempts: int = ATTEMPTS) -> int | None:
-    """The attempt that passes; None if none does."""
+    """Return the number of the attempt that passes, or None."""
     for attempt in range(1, attempts + 1):
         if not passes(settings if attempt == 1 else settings.after_failure()):
             return attempt
@@ -156,7 +156,7 @@ class Campaign(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """The probability of a release is below this with 95 % confidence (Clopper and Pearson's, by bisection)."""
+        """Return the upper bound of the release probability with 95 % confidence (Clopper-Pearson, by bisection)."""
         low, high = 0.0, 1.0
         for _ in range(50):
             middle = (low + high) / 2
@@ -176,7 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.samples", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("runs", type=int, nargs="?", default=400, help="how many nodes of each kind (400)")
+    parser.add_argument("runs", type=int, nargs="?", default=400, help="number of nodes of each kind (400)")
     parser.add_argument("--seed", type=int, default=15)
     parser.add_argument("--samples", type=int, nargs=2, metavar=("FIRST", "LATER"), help="instead of the defaults")
     asked = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The scenarios: what is done to a fresh control plane, and what is measured meanwhile."""
+"""The scenarios: their load on a new control plane, and what is measured."""
 
 import contextlib
 import functools
@@ -10,10 +10,10 @@ import msgspec
 
 import lab
 from bench import api, figures, measure, reaction, report
+from bench.environment import Bench, Controller, Generator, fresh
 from bench.figures import Figures
 from bench.generator import Result
-from bench.journal import Moment
-from bench.rig import Bench, Controller, Generator, fresh
+from bench.timeline import Moment
 from lab.progress import say
 
 AGENT = "kube-node-ready-controller"
@@ -24,9 +24,9 @@ _SETTLE_SECONDS = 25.0
 _AFTERWARDS_SECONDS = 3.0
 _CROWD = 5000
 _MOST_KUBELETS = 1000
-"""Two cores cannot renew the leases of many more. Nodes of larger fleets do without, and are born Ready."""
+"""Two cores cannot renew the leases of more nodes. Nodes of larger fleets have no leases and are created Ready."""
 _PATIENCE_AFTER_AN_OUTAGE = 420.0
-"""Longer than an exhausted node waits for its next attempt (`reconciliation.exhaustedRetrySeconds`, 300)."""
+"""Longer than the retry interval of an exhausted node (`reconciliation.exhaustedRetrySeconds`, 300)."""
 _NO_DNS = {"name": "dns", "ok": False, "ms": 10_003, "target": "example.com", "error": "timed out after 10 s"}
 _OUTAGE = lab.fails(msgspec.json.encode({"v": 1, "checks": [_NO_DNS]}).decode())
 
@@ -35,9 +35,9 @@ _OUTAGE = lab.fails(msgspec.json.encode({"v": 1, "checks": [_NO_DNS]}).decode())
 class Wanted:
     nodes: int
     command: Sequence[str] = ()
-    """How the controller is started."""
+    """The command that starts the controller."""
     seconds: float = SECONDS
-    """How long an outage, a churn or a rest goes on."""
+    """The duration of an outage, a churn or an idle period."""
 
 
 def floor(wanted: Wanted) -> Figures:
@@ -118,7 +118,7 @@ def outage(wanted: Wanted) -> Figures:
 
 def churn(wanted: Wanted) -> Figures:
     if not _have_kubelets(wanted):
-        # The controller manager has to work, to clear away after nodes that go; and it minds leases that nobody renews.
+        # The controller manager must run to clean up after deleted nodes, and it reacts to leases that are not renewed.
         raise lab.LabError(f"{wanted.nodes} are too many for a churn: up to {_MOST_KUBELETS} nodes can have kubelets")
     come = round(CHURN_A_SECOND * wanted.seconds)
     with (
@@ -193,7 +193,7 @@ def _create_verified(generator: Generator, nodes: int) -> None:
 
 
 def _measured(bench: Bench, controller: Controller, generator: Generator) -> tuple[Result, Figures]:
-    """Gated nodes come, and the controller does the rest."""
+    """Create gated nodes and measure until the controller has released them."""
     generator.needs(controller)
     pids = bench.processes(generator=generator.pid, controller=controller.pid)
     with bench.plane.audit.window() as calls:
@@ -231,7 +231,7 @@ def _load(
     begin: Callable[[], None] = lambda: None,
     end: Callable[[], None] = lambda: None,
 ) -> tuple[Result, measure.Cost, float]:
-    """What came of it, what it cost, and how long `end` took: if not all are released, it is not waited for."""
+    """Return results, cost, and the duration of `end`, which is not awaited unless all nodes are released."""
     time.sleep(_SETTLE_SECONDS)
     begin()
     before = measure.read(pids)

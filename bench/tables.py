@@ -1,17 +1,17 @@
-"""The page's tables of what was measured: of the operator's scenarios, and of the worker."""
+"""The page's tables of measurements: the operator's scenarios, and the worker."""
 
 from collections.abc import Sequence
 
-from bench import bars, cells, plan
+from bench import formatting, plan, targets
 from bench.plots import NOT_MEASURED
 from bench.results import Result, Results
 
 _QUIET = 0.05
-"""Other processes' share of the machine that still leaves wall times comparable."""
+"""The maximum share of other processes for comparable wall times."""
 
 
 _READ_SO = """\
-Latencies and times in the queue in seconds, as p50 / p95 / p99. Of 5,000 nodes at once, 1,000 are verified at a time
+Latencies and times in the queue in seconds, as p50 / p95 / p99. Of 5,000 nodes, 1,000 are verified at the same time
 (`maxConcurrentVerifications`): waiting for that counts as the controller's. With more than 1,000 nodes, controller
 manager and leases stand still ([above](#how-it-is-measured)), which leaves more of the machine to the rest: such rows
 compare with each other, and not with smaller ones. Ten nodes a second are more than two cores of control plane can
@@ -27,7 +27,7 @@ def scenarios(found: Results) -> str:
     lines = ["## All scenarios\n"]
     lines.append(_READ_SO)
     head = ("scenario", "nodes", "all released, s", "latency", "of it the controller", "and the control plane")
-    lines.append(cells.table((*head, "CPU s", "peak MiB", "queue, s", "noise"), _load_rows(found)))
+    lines.append(formatting.table((*head, "CPU s", "peak MiB", "queue, s", "noise"), _load_rows(found)))
     lines += [_outage(found), _churn(found), _idle(found), _calls(found)]
     return "\n".join(lines)
 
@@ -59,9 +59,9 @@ def _load_rows(found: Results) -> list[Sequence[str]]:
 def _outage(found: Results) -> str:
     lines = [
         "### A fleet-wide failure\n",
-        "All nodes join at once and every worker fails, until a minute after the first failure; then all pass.",
+        "All nodes join simultaneously and every worker fails, until a minute after the first failure; then all pass.",
         "Removal of failed nodes is switched on. In that time no node fails often enough to come to it, and with so",
-        "many failing at once none would be removed either, which the tests see to.\n",
+        "many failing simultaneously none would be removed either, which tests verify.\n",
     ]
     head = ("nodes", "released", "removed", "attempts a node", "CPU s a minute meanwhile", "calls a minute meanwhile")
     rows = []
@@ -76,7 +76,7 @@ def _outage(found: Results) -> str:
                 f"{nodes:,}",
                 str(result.at("released")),
                 _of(result, "nodes_removed_by_the_controller"),
-                f"{cells.number(attempts.get('mean'))} (most {cells.number(attempts.get('most'))})",
+                f"{formatting.number(attempts.get('mean'))} (most {formatting.number(attempts.get('most'))})",
                 _of(result, "while_it_lasted", "controller_cpu_seconds_a_minute"),
                 _of(result, "while_it_lasted", "controller_calls_a_minute"),
                 _of(result, "seconds_from_its_end_until_all_released"),
@@ -84,7 +84,9 @@ def _outage(found: Results) -> str:
                 _noise(result),
             )
         )
-    return "\n".join([*lines, cells.table((*head, "from its end until all released, s", "peak MiB", "noise"), rows)])
+    return "\n".join(
+        [*lines, formatting.table((*head, "from its end until all released, s", "peak MiB", "noise"), rows)]
+    )
 
 
 def _churn(found: Results) -> str:
@@ -114,7 +116,7 @@ def _churn(found: Results) -> str:
         )
     head = ("fleet", "newcomers released", "nodes gone (new ones)", "pods left of them", "in its metrics still")
     more = ("no worker left, s after the last release", "MiB before and after", "noise")
-    return "\n".join([*lines, cells.table((*head, *more), rows)])
+    return "\n".join([*lines, formatting.table((*head, *more), rows)])
 
 
 def _idle(found: Results) -> str:
@@ -128,11 +130,11 @@ def _idle(found: Results) -> str:
         cpu = _of(result, "controller_cpu_seconds_a_minute")
         rows.append((f"{nodes:,}", cpu, _of(result, "controller_mebibytes"), f"{calls:,}", _noise(result)))
     head = ("verified nodes", "controller CPU s a minute", "MiB", "calls in that minute", "noise")
-    return "\n".join(["### At rest\n", "Each node has a heartbeat every five minutes.\n", cells.table(head, rows)])
+    return "\n".join(["### At rest\n", "Each node has a heartbeat every five minutes.\n", formatting.table(head, rows)])
 
 
 def _calls(found: Results) -> str:
-    """By verb and resource, a column for each run."""
+    """Return the requests by verb and resource, with a column per run."""
     runs = [
         result
         for scenario, nodes in _wanted(found, ("burst", "crowd", "trickle", "outage", "churn", "idle"))
@@ -145,11 +147,11 @@ def _calls(found: Results) -> str:
     rows = [(kind, *(f"{result.at('controller_calls', kind) or 0:,}" for result in runs)) for kind in kinds]
     rows.append(("writes a node, without leases", *(_of(result, "controller_writes_a_node") for result in runs)))
     head = ("", *(f"{named(result.scenario)} {result.size:,}" for result in runs))
-    return f"{title}\n{cells.table(head, rows)}"
+    return f"{title}\n{formatting.table(head, rows)}"
 
 
 def growth(found: Results) -> str:
-    """What one node more costs, by how many there are."""
+    """Return the cost of an additional node by the number of nodes."""
     rows = []
     for _, nodes in _wanted(found, ("burst",)):
         result = found.get("burst", nodes)
@@ -157,13 +159,18 @@ def growth(found: Results) -> str:
         rows.append(
             (
                 f"{nodes:,}",
-                cells.shown(cpu * 1000 / nodes if cpu is not None else None),
-                cells.number(result.value("controller_writes_a_node") if result else None),
-                cells.number(bars.floors(found, nodes)),
+                formatting.shown(cpu * 1000 / nodes if cpu is not None else None),
+                formatting.number(result.value("controller_writes_a_node") if result else None),
+                formatting.number(targets.floors(found, nodes)),
             )
         )
-    head = ("nodes at once", "controller CPU ms a node", "writes a node", "time to all released, in floors")
-    return cells.table(head, rows)
+    head = (
+        "nodes that join simultaneously",
+        "controller CPU ms a node",
+        "writes a node",
+        "time to all released, in floors",
+    )
+    return formatting.table(head, rows)
 
 
 def worker(found: Results) -> str:
@@ -190,11 +197,11 @@ def worker(found: Results) -> str:
         f"{rounds} runs on a real node (kubelet, containerd), in the image as it is released; and as many outside, as\n"
         "a process.\n"
     )
-    return "\n".join([title, head, cells.table(("", "median, and the worst"), told.items())])
+    return "\n".join([title, head, formatting.table(("", "median, and the worst"), told.items())])
 
 
 def component(found: Results) -> str:
-    """Of the component, which has no controller: how long a person waits for its word on manifests."""
+    """Return the table of the component: the time that validation takes."""
     title = "## The component\n"
     sizes = found.sizes("validate")
     if not sizes:
@@ -205,17 +212,17 @@ def component(found: Results) -> str:
         "at best": ("validate_at_best", "seconds"),
         f"of a folder with {many:,}": (f"{many}_manifests", "seconds"),
     }
-    rows = [(what, cells.shown(found.value("validate", many, *path), "s")) for what, path in told.items()]
-    return "\n".join([title, cells.table(("", ""), rows)])
+    rows = [(what, formatting.shown(found.value("validate", many, *path), "s")) for what, path in told.items()]
+    return "\n".join([title, formatting.table(("", ""), rows)])
 
 
 def _medians(result: Result, part: str, name: str, unit: str) -> str:
     median, worst = (result.value(part, name, which) for which in ("median", "worst"))
-    return "could not be read" if median is None else f"{cells.number(median)} {unit}, {cells.number(worst)}"
+    return "could not be read" if median is None else f"{formatting.number(median)} {unit}, {formatting.number(worst)}"
 
 
 def _wanted(found: Results, scenarios: Sequence[str]) -> list[tuple[str, int]]:
-    """What is planned, measured or not, and what was measured beyond that."""
+    """Return the planned measurements, including missing ones, and any others that exist."""
     planned = {(step.scenario, step.nodes) for step in plan.STEPS}
     return [
         (scenario, nodes)
@@ -238,14 +245,14 @@ def _noise(result: Result) -> str:
 
 def _spread(result: Result, *path: str) -> str:
     values = [result.value(*path, name) for name in ("p50", "p95", "p99")]
-    return " / ".join(map(cells.number, values)) if None not in values else ""
+    return " / ".join(map(formatting.number, values)) if None not in values else ""
 
 
 def _bounds(result: Result, *path: str) -> str:
-    """Of a histogram: no more is known of a value than that it is not above."""
+    """Format a value of a histogram, of which only the upper bound is known."""
     values = [result.value(*path, name) for name in ("p50", "p95", "p99")]
     return "≤ " + " / ".join(f"{value:g}" for value in values) if None not in values else ""
 
 
 def _of(result: Result, *path: str) -> str:
-    return cells.number(result.value(*path))
+    return formatting.number(result.value(*path))

@@ -1,15 +1,15 @@
-"""The bars that were set for the operator before it was built, and how it stands to each."""
+"""The performance targets of the operator, and its results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bench import cells, peers, plan
+from bench import formatting, peers, plan
 from bench.results import Results
 
 _HEAD = ("", "at most", "measured", "")
 _HOW = f"""\
 They were set by what was measured on {peers.MEASURED}. The machine shares its processors with others, so the same work
-takes more CPU seconds on one day than on another; by how much, the floor tells:
+takes more CPU seconds on one day than on another. The floor shows the difference:
 """
 
 
@@ -26,13 +26,13 @@ def _figure(scenario: str, nodes: int, *path: str) -> Callable[[Results], float 
 
 
 def floors(found: Results, nodes: int = 1000) -> float | None:
-    """How many times the floor's time it took until all were released."""
+    """Return the ratio of the time until all nodes were released to that of the baseline."""
     ours, floor = (found.value(name, nodes, "seconds_until_all_released") for name in ("burst", "floor"))
     return ours / floor if ours and floor else None
 
 
 def slower(found: Results) -> float | None:
-    """How many times the CPU seconds of the peers' day the floor took on ours."""
+    """Return the ratio of the baseline's CPU seconds to those on the day of the peers' measurements."""
     ours = found.value("floor", 1000, "cpu_seconds", "kube-apiserver")
     return ours / peers.FLOOR_API_SERVER_CPU_SECONDS if ours else None
 
@@ -43,7 +43,7 @@ def _growth_at_rest(found: Results) -> float | None:
 
 
 BARS = (
-    Bar("1,000 nodes at once: time to all released, in floors", 1.15, floors),
+    Bar("1,000 nodes simultaneously: time to all released, in floors", 1.15, floors),
     Bar(
         "… seconds that a node waits for the controller, p99",
         1,
@@ -75,13 +75,13 @@ BARS = (
 
 def section(found: Results) -> str:
     return "\n".join(
-        ["## What was promised\n", cells.table(_HEAD, [_row(bar, found) for bar in BARS]), _HOW, _days(found)]
+        ["## What was promised\n", formatting.table(_HEAD, [_row(bar, found) for bar in BARS]), _HOW, _days(found)]
     )
 
 
 def _row(bar: Bar, found: Results) -> Sequence[str]:
     measured = bar.measured(found)
-    return (bar.what, cells.number(bar.most), cells.shown(measured), _verdict(bar, measured, slower(found)))
+    return (bar.what, formatting.number(bar.most), formatting.shown(measured), _verdict(bar, measured, slower(found)))
 
 
 def _verdict(bar: Bar, measured: float | None, scale: float | None) -> str:
@@ -91,7 +91,7 @@ def _verdict(bar: Bar, measured: float | None, scale: float | None) -> str:
         return "holds"
     missed = f"**{measured / bar.most:.2f} times that**"
     if bar.is_cpu_time and scale:
-        return f"{missed}; {cells.number(measured / scale)} on a day as fast as that one"
+        return f"{missed}; {formatting.number(measured / scale)} on a day as fast as that one"
     return missed
 
 
@@ -100,8 +100,8 @@ def _days(found: Results) -> str:
     seconds = floor.value("seconds_until_all_released") if floor else None
     cpu = floor.value("cpu_seconds", "kube-apiserver") if floor else None
     rows = [
-        ("seconds until all were released", cells.number(peers.FLOOR_SECONDS), cells.shown(seconds)),
-        ("CPU seconds of the API server", cells.number(peers.FLOOR_API_SERVER_CPU_SECONDS), cells.shown(cpu)),
+        ("seconds until all were released", formatting.number(peers.FLOOR_SECONDS), formatting.shown(seconds)),
+        ("CPU seconds of the API server", formatting.number(peers.FLOOR_API_SERVER_CPU_SECONDS), formatting.shown(cpu)),
     ]
     head = ("the floor of 1,000 nodes", peers.MEASURED, floor.date[:10] if floor else "")
-    return cells.table(head, rows)
+    return formatting.table(head, rows)

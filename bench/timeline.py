@@ -1,4 +1,4 @@
-"""When each node reached which moment, as one observer's watches saw it: pure."""
+"""When each node reached each moment, as observed by watches. Pure."""
 
 import asyncio
 from collections import defaultdict
@@ -13,14 +13,14 @@ VERIFIED = "node-ready/verified"
 
 class Moment(StrEnum):
     POSTED = "posted"
-    """The API server has answered the node's creation."""
+    """The API server has responded to the node's creation."""
     GATED = "gated"
     POD_CREATED = "pod created"
     POD_BOUND = "pod bound"
     POD_SUCCEEDED = "pod succeeded"
     POD_FAILED = "pod failed"
     RELEASED = "released"
-    """The gate's taint is gone and the label is there."""
+    """The gate's taint is removed and the label is set."""
 
 
 Moments = Mapping[Moment, Mapping[str, float]]
@@ -47,7 +47,7 @@ class Node(Struct, frozen=True):
 
     @property
     def gate(self) -> int | None:
-        """Where among the taints the gate stands."""
+        """Return the index of the gate among the taints."""
         return next((at for at, taint in enumerate(self.spec.taints) if taint.key == GATE_KEY), None)
 
     @property
@@ -92,7 +92,7 @@ class Pod(Struct, frozen=True):
 
     @property
     def node(self) -> str | None:
-        """The node it is bound to, or pinned to."""
+        """Return the node that the pod is bound or pinned to."""
         if self.spec.node_name:
             return self.spec.node_name
         terms = self.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
@@ -100,8 +100,8 @@ class Pod(Struct, frozen=True):
         return next((value for pin in pins if pin.key == "metadata.name" for value in pin.values), None)
 
 
-class Journal:
-    """The first time each node was seen at each moment, each node as it was last seen, and each pod's node."""
+class Timeline:
+    """Records when each node reached each moment first, the last state of each node, and the node of each pod."""
 
     def __init__(self) -> None:
         self.moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
@@ -144,9 +144,9 @@ class Journal:
 
 
 def between(moments: Moments, first: Moment, then: Moment) -> dict[str, float]:
-    """Seconds from one moment to the other, of every node that has reached both.
+    """Return the seconds between two moments for every node that has reached both.
 
-    Two watches may tell of two events in the other order; that is no time at all.
+    Two watches can deliver two events in reverse order; that counts as 0.
     """
     begun, ended = moments[first], moments[then]
     return {name: max(ended[name] - begun[name], 0.0) for name in begun if name in ended}

@@ -1,7 +1,7 @@
-"""What one run of the worker costs: CPU seconds, peak memory, time.
+"""The cost of one worker run: CPU seconds, peak memory, time.
 
-Twice: as a process on this machine, against a real API server and a real CoreDNS in a pod, its bytecode compiled
-beforehand as in an image; and as a pod on a real node, in the image as it is released.
+It is measured twice: as a process on this machine, with a real API server and a real CoreDNS in a pod, and compiled
+bytecode as in an image; and as a pod on a real node, with the released image.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from demo import image
 from lab.progress import say
 
 _NODE = "node"
-_SOURCE = Path(kube_node_ready.__file__).parent
+_SOURCE = Path(kube_node_ready.__file__).parent.parent
 _RIGHTS = """
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -41,10 +41,10 @@ metadata: {name: worker}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: worker}
 subjects: [{kind: ServiceAccount, name: default, namespace: default}]
 """
-# The mounted ServiceAccount's place is the same in every pod, so the command has no option for it.
+# The path of the mounted ServiceAccount is the same in every pod, so the command has no option for it.
 _COMMAND = """\
 import os, sys
-from kube_node_ready import worker
+from kube_node_ready.worker import main as worker
 code = worker.work(os.environ, folder=sys.argv[1])
 sys.stdout.write(open("/proc/self/status").read())
 sys.stdout.flush()
@@ -79,7 +79,7 @@ def service_account(plane: lab.Plane) -> Path:
 
 
 def environment(plane: lab.Plane) -> dict[str, str]:
-    """The resolver of this machine does not know the cluster's names, so it is asked for one that it knows."""
+    """Return the worker's variables, with a name that this machine can resolve, unlike the cluster's names."""
     (dns,) = plane.client.list(Pod, namespace="kube-system", labels={"k8s-app": "kube-dns"})
     assert dns.status
     settings = {"dnsTestDomains": ["localhost", dns.status.podIP]}
@@ -90,7 +90,7 @@ def environment(plane: lab.Plane) -> dict[str, str]:
         "KUBERNETES_SERVICE_PORT": str(port),
         "KUBE_NODE_READY_WORKER_CONFIG": json.dumps(settings),
         "TERMINATION_LOG": str(plane.run.folder / "termination-log"),
-        "PYTHONPATH": str(_SOURCE.parent),
+        "PYTHONPATH": str(_SOURCE),
     }
 
 
@@ -103,7 +103,7 @@ def run_once(folder: Path, environ: dict[str, str], log: Path) -> Cost:
     if status:
         raise SystemExit(f"the worker failed:\n{log.read_text()}")
     elapsed = time.monotonic() - begun
-    # wait4's own figure of the peak would include ours, from which the process was spawned.
+    # The peak of wait4 would include that of this process, which spawned it.
     peak = next(line.split()[1] for line in log.read_text().splitlines() if line.startswith("VmHWM:"))
     return Cost((usage.ru_utime + usage.ru_stime) * 1000, int(peak) / 1024, elapsed * 1000)
 
@@ -134,7 +134,7 @@ def figures(costs: Sequence[Cost], pods: Sequence[real_node.Run], sizes: dict[st
 
 
 def spread(values: Sequence[float | None]) -> dict[str, float] | None:
-    """None if one of them is unknown: the others alone would not be the same figure."""
+    """Return the distribution, or None if a value is unknown: the others alone would not be comparable."""
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return None
@@ -146,7 +146,7 @@ def main() -> None:
         prog="python -m bench.worker", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("rounds", type=int, nargs="?", default=20, help="how many runs of each kind (20)")
-    parser.add_argument("--save", action="store_true", help=f"keep the figures under {report.RESULTS}/")
+    parser.add_argument("--save", action="store_true", help=f"save the figures under {report.RESULTS}/")
     asked = parser.parse_args()
     if asked.rounds < 1:
         parser.error(f"rounds: {asked.rounds} is too few to measure; 1 or more can be")
@@ -156,8 +156,8 @@ def main() -> None:
             costs = processes(plane, asked.rounds)
             say(f"{asked.rounds} worker pods, one after the other")
             pods = real_node.runs(plane, plane.nodes[_NODE], asked.rounds)
-    except (lab.LabError, OSError) as why:
-        parser.exit(1, f"the worker: {why}\n")
+    except (lab.LabError, OSError) as error:
+        parser.exit(1, f"the worker: {error}\n")
     found = figures(costs, pods, real_node.image_sizes(image.archive()))
     print(report.table(f"the worker, {asked.rounds} runs of each kind", found))
     if asked.save:

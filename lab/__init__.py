@@ -4,17 +4,17 @@
 
     with lab.plane() as plane:                       # etcd, apiserver, controller manager, scheduler: seconds
         node = plane.node("a", taints=[lab.Taint("node-ready/unverified")])    # a real kubelet and containerd
-        with node.break_dns():                       # … whose pods get no DNS, until the block ends
+        with node.break_dns():                       # its pods have no DNS until the block ends
             ...
-        plane.fake_nodes(1000, verdict=lab.fails("dns: timed out"))            # simulated nodes, chosen ends
+        plane.simulated_nodes(1000, verdict=lab.fails("dns: timed out"))            # simulated nodes with a verdict
 
-`python -m lab --help` is the same from a shell.
+`python -m lab --help` offers the same from a shell.
 """
 
 from lab.errors import ComponentDiedError, LabError, NotReadyInTimeError
-from lab.fake_stages import HANGS, PASSES, Verdict, fails, never_starts, passes
 from lab.node import Node
 from lab.plane import Plane, plane
+from lab.simulated_stages import HANGS, PASSES, Verdict, fails, never_starts, passes
 from lab.taints import Taint
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What runs inside the cluster and belongs to it: cluster DNS, and whatever else a test brings as YAML."""
+"""Add-ons in the cluster: cluster DNS, and YAML that a test applies."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ FIELD_MANAGER = "lab"
 
 
 def apply(client: Client, manifest: str) -> None:
-    """Make the cluster hold the objects of a YAML text, whatever it held of them before."""
+    """Apply the objects of a YAML text, replacing existing ones."""
     for item in codecs.load_all_yaml(manifest):
         client.apply(item, field_manager=FIELD_MANAGER, force=True)
 

@@ -1,4 +1,4 @@
-"""Who asked the API server for what: the audit log, counted."""
+"""Count API requests per client from the audit log."""
 
 import contextlib
 import json
@@ -23,20 +23,20 @@ class Call(NamedTuple):
     """The start of the user agent, up to the first slash or blank: `kube-scheduler`, `lightkube`."""
     verb: str
     resource: str
-    """With its subresource: `pods/binding`. A path such as `/readyz` where no resource was asked for."""
+    """With its subresource: `pods/binding`. A path such as `/readyz` for requests without a resource."""
     code: int
 
 
 @dataclass
 class Calls:
-    """Requests made during a span of time. Whole as soon as the span has ended."""
+    """Requests during a period. Complete when the period has ended."""
 
     by_kind: Counter[Call] = field(default_factory=Counter)
 
     def count(
         self, *, agent: str | None = None, verb: str | None = None, resource: str | None = None, code: int | None = None
     ) -> int:
-        """How many match everything given."""
+        """Return how many requests match all arguments."""
         wanted = (agent, verb, resource, code)
         return sum(
             number
@@ -50,12 +50,12 @@ class AuditLog:
         self._path = path
 
     def calls(self, start: int = 0) -> Calls:
-        """All requests answered so far, or those after the byte `start`."""
+        """Return all requests answered so far, or those after the byte offset `start`."""
         return Calls(Counter(call for event in self._events(start) if (call := _call(event))))
 
     @contextlib.contextmanager
     def window(self) -> Iterator[Calls]:
-        """The requests answered while the block runs."""
+        """Yield the requests that are answered while the block runs."""
         start = self._path.stat().st_size if self._path.exists() else 0
         calls = Calls()
         yield calls
@@ -67,13 +67,13 @@ class AuditLog:
         with self._path.open("rb") as log:
             log.seek(start)
             for line in log:
-                # A line without its end is still being written; it belongs to the next look.
+                # An incomplete line is still being written; it is read the next time.
                 if line.endswith(b"\n"):
                     yield json.loads(line)
 
 
 def _call(event: dict[str, Any]) -> Call | None:
-    """A watch counts when it begins, since it may never end; everything else counts when it is answered."""
+    """Return the request of a record: a watch when it starts, because it might never end; others when answered."""
     if event["stage"] != ("ResponseStarted" if event["verb"] == "watch" else "ResponseComplete"):
         return None
     asked = event.get("objectRef", {})

@@ -1,8 +1,8 @@
-"""Programs from pinned Go modules: built once, kept by content, checked before use.
+"""Build programs from pinned Go modules: once, cached by content, verified before use.
 
-Each target is a Go module in `lab/binaries/`. Its programs live in the user's cache folder, under a name that holds
-the hash of everything that went into them: the module's files, the build flags and Go's version. A folder appears there
-only when it is complete (it is renamed into place), and its manifest tells whether a file was damaged since.
+Each target is a Go module in `lab/binaries/`. Its programs are in the user's cache directory, under a name with the
+hash of all inputs: the module's files, the build flags and Go's version. A directory appears there only when it is
+complete (it is renamed into place), and its manifest shows whether a file was damaged later.
 """
 
 import contextlib
@@ -45,15 +45,15 @@ class Target:
     programs: Mapping[str, str]
     """Package by program."""
     minutes: int
-    """What a first build takes on two cores, to tell whoever waits."""
+    """Minutes that a first build takes on two cores, for the progress message."""
     mebibytes: int
-    """And how much room, most of it in Go's own cache."""
+    """Disk space of a first build, most of it in Go's own cache."""
     version: str = ""
     modfile: str = "go.mod"
     links: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Further names of a program that looks at the name it is started under."""
+    """Additional names of a program that depends on the name it is started with."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Folders of other modules to take along: module by folder inside it."""
+    """Directories of other modules to copy: module by the directory in it."""
     flags: Sequence[str] = ()
 
 
@@ -109,7 +109,7 @@ def karpenter() -> Target:
 
 
 def terraform() -> Target:
-    """A provider for Terraform, whose own program is the machine's. The kubernetes target has compiled most of it."""
+    """Return the target of a Terraform provider. The kubernetes target has already compiled most of it."""
     return Target(
         name="terraform",
         module=SOURCES / "terraform",
@@ -122,7 +122,7 @@ def terraform() -> Target:
 
 @dataclass(frozen=True)
 class Programs:
-    """Where to find programs and the files that came along with them."""
+    """The locations of programs and of the files that belong to them."""
 
     folders: tuple[Path, ...]
 
@@ -136,7 +136,7 @@ class Programs:
 
 
 def programs(version: str = KUBERNETES_VERSION) -> Programs:
-    """All that planes and nodes need, built if it must be; or what KUBEBUILDER_ASSETS holds, and nothing is built."""
+    """Return the programs for planes and nodes, built if needed; with KUBEBUILDER_ASSETS, those in it."""
     if assets := _assets():
         if not assets.is_dir():
             raise LabError(f"KUBEBUILDER_ASSETS names {assets}, which is not a folder")
@@ -145,11 +145,11 @@ def programs(version: str = KUBERNETES_VERSION) -> Programs:
 
 
 def build(target: Target) -> Path:
-    """The folder with the target's programs, whole and undamaged."""
+    """Return the directory with the target's programs, complete and intact."""
     compiler = _go(target)
     final = cache() / _identity(target, compiler)
     if _intact(final):
-        return final  # without a lock: the cache may be someone else's, and read-only
+        return final  # without a lock: the cache can belong to another user and be read-only
     with _locked(final):
         if _intact(final):
             return final
@@ -172,10 +172,10 @@ def cache() -> Path:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kube-node-ready" / "lab"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as why:
+    except OSError as error:
         raise LabError(
-            f"cannot use {folder} to keep the lab's programs: {why.strerror}. XDG_CACHE_HOME names another"
-        ) from why
+            f"cannot use {folder} to keep the lab's programs: {error.strerror}. XDG_CACHE_HOME names another"
+        ) from error
     return folder
 
 
@@ -190,7 +190,7 @@ class _Go:
 
 
 def _go(target: Target) -> _Go:
-    """The machine's Go, if it is new enough for the target's module."""
+    """Return the installed Go if it is new enough for the target's module."""
     needed = re.search(r"^go ([\d.]+)", (target.module / target.modfile).read_text(), re.MULTILINE)
     assert needed, f"{target.module / target.modfile} has no go line"
     path = shutil.which("go")
@@ -198,12 +198,12 @@ def _go(target: Target) -> _Go:
     way_out = "install it, or let KUBEBUILDER_ASSETS name a folder with the programs"
     if path is None:
         raise LabError(f"{wish}, and there is no `go` in PATH: {way_out}")
-    # In the module's folder, where Go may choose another toolchain, or say that it must not.
+    # In the module's directory, where Go can select another toolchain, or report that it must not.
     answer = subprocess.run([path, "version"], cwd=target.module, capture_output=True, text=True, check=False)
-    said = (answer.stdout or answer.stderr).strip()
-    found = re.search(r"go version (go([\d.]+)\S*)", said)
+    output = (answer.stdout or answer.stderr).strip()
+    found = re.search(r"go version (go([\d.]+)\S*)", output)
     if not found or _parts(found[2]) < _parts(needed[1]):
-        raise LabError(f"{wish}, and {path} says {said!r}: {way_out}")
+        raise LabError(f"{wish}, and {path} says {output!r}: {way_out}")
     return _Go(path, found[1])
 
 
@@ -212,7 +212,7 @@ def _parts(version: str) -> list[int]:
 
 
 def _identity(target: Target, compiler: _Go) -> str:
-    """A name that changes whenever the programs could."""
+    """Return a name that changes whenever the programs could change."""
     digest = hashlib.sha256()
     digest.update(repr((target.programs, target.links, target.files, target.flags)).encode())
     digest.update(f"{compiler.version} {platform.machine()}".encode())
@@ -225,7 +225,7 @@ def _identity(target: Target, compiler: _Go) -> str:
 
 @contextlib.contextmanager
 def _locked(final: Path) -> Iterator[None]:
-    """One builder at a time; the others wait and then find it done."""
+    """Lock the cache for one builder; others wait and then use its result."""
     with (final.parent / f"{final.name}.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -236,7 +236,7 @@ def _locked(final: Path) -> Iterator[None]:
 
 
 def _compile(target: Target, compiler: _Go, into: Path) -> None:
-    """Each program on its own, so that the order is fixed and a failure names its program."""
+    """Build the programs one by one, so that the order is fixed and a failure names its program."""
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": f"-modfile={target.modfile} -trimpath -buildvcs=false"}
     packages = _packages(target, compiler, environment)
     title = " ".join(filter(None, [f"building {target.name}", target.version]))
@@ -250,7 +250,7 @@ def _compile(target: Target, compiler: _Go, into: Path) -> None:
 
 
 def _packages(target: Target, compiler: _Go, environment: Mapping[str, str]) -> int:
-    """How many packages there are to compile, fetching the modules on the way."""
+    """Return how many packages there are to compile, and download the modules."""
     say(f"fetching the Go modules of {target.name}")
     command = [compiler.path, "list", "-deps", *target.programs.values()]
     return len(_go_says(command, target, environment).splitlines())
@@ -280,15 +280,15 @@ def _go_says(command: Sequence[str], target: Target, environment: Mapping[str, s
     return done.stdout
 
 
-def _build_error(target: Target, said: Sequence[str]) -> LabError:
-    tail = "".join([line for line in said if " " in line][-10:]).strip()
+def _build_error(target: Target, output: Sequence[str]) -> LabError:
+    tail = "".join([line for line in output if " " in line][-10:]).strip()
     if "no space left on device" in tail:
         return LabError(f"the disk is full: {target.name} could not be built. About {target.mebibytes} MiB are needed")
     return LabError(f"{target.name} could not be built:\n{tail}")
 
 
 def _take_along(target: Target, compiler: _Go, into: Path) -> None:
-    """Copy files that the programs need beside them, such as the definitions of their resources."""
+    """Copy additional files that the programs need, such as their CustomResourceDefinitions."""
     environment = {**os.environ, "GOFLAGS": f"-modfile={target.modfile}"}
     for folder, module in target.files.items():
         command = [compiler.path, "list", "-m", "-f", "{{.Dir}}", module]
@@ -303,7 +303,7 @@ def _write_manifest(folder: Path) -> None:
 
 
 def _intact(folder: Path) -> bool:
-    """Whether every file is as it was built. An untouched file is believed; a touched one must prove its content."""
+    """Return whether all files are as built. Only a file with changed metadata is hashed."""
     try:
         files = json.loads((folder / _MANIFEST).read_text())
         return all(_unchanged(folder / name, facts) for name, facts in files.items())

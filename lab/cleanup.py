@@ -1,13 +1,12 @@
-"""What a run leaves in the system, and how to remove every trace of it.
+"""Remove everything that a run leaves in the system.
 
-A run is a folder. Everything the lab makes can be found from that folder's path alone: its processes carry the path
+A run is a directory. Everything that the lab creates can be found from its path alone: its processes carry the path
 in their environment, its network links and cgroups are named after it, its mounts lie beneath it (or in mount
-namespaces that die with their processes). So nothing has to be written down at the moment it is made, and there is no
-moment at which a SIGKILL could leave something that `remove` does not find.
+namespaces that end with their processes). So nothing has to be recorded when it is created, and there is no moment at
+which a SIGKILL could leave something that `remove` does not find.
 
-Started as a program, this file is the reaper: it waits until its standard input closes, which the kernel sees to
-however the run's owner ends, and then removes the run if its owner did not. So it uses the standard library and nothing
-else of the lab.
+Started as a program, this file is the reaper: it waits until its standard input closes, which the kernel ensures
+however the run's owner exits, and then removes the run if its owner did not. So it uses only the standard library.
 """
 
 import contextlib
@@ -30,7 +29,7 @@ _PATIENCE_SECONDS = 20.0
 
 
 def remove(folder: Path) -> None:
-    """Stop and delete all that belongs to the run in `folder`, and the folder. For whoever holds the slot's lock."""
+    """Stop and delete everything of the run in `folder`, and the directory. The caller must hold the slot's lock."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while pids := list(processes(folder)):
         for pid in pids:
@@ -52,7 +51,7 @@ def remove(folder: Path) -> None:
 
 
 def processes(folder: Path) -> Iterator[int]:
-    """Every process of the run that the kernel shows us. (A node's containers die with the node's first process.)"""
+    """Yield every visible process of the run. (A node's containers end with the node's first process.)"""
     wanted = f"{MARK}={folder}".encode()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -62,32 +61,32 @@ def processes(folder: Path) -> Iterator[int]:
 
 
 def links(folder: Path) -> list[str]:
-    """The run's bridge and the host's ends of its nodes' cables."""
+    """Return the run's bridge and the host ends of its nodes' veth pairs."""
     bridge = bridge_name(folder)
     present = [link.name for link in Path("/sys/class/net").iterdir()]
     return [name for name in present if name == bridge or name.startswith(f"{bridge}-")]
 
 
 def mounts(folder: Path) -> list[str]:
-    """Mount points beneath the run's folder, deepest first."""
+    """Return the mount points below the run's directory, deepest first."""
     points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     return sorted((point for point in points if point.startswith(f"{folder}/")), reverse=True)
 
 
 def cgroups(folder: Path) -> list[Path]:
-    """The run's control groups, one in each hierarchy (there is only one hierarchy with cgroup v2)."""
+    """Return the run's control groups, one in each hierarchy (there is only one with cgroup v2)."""
     groups = [hierarchy / cgroup_name(folder) for hierarchy in cgroup_hierarchies()]
     return [group for group in groups if group.is_dir()]
 
 
 def cgroup_hierarchies() -> list[Path]:
-    """Where control groups can be made: one place with cgroup v2, one for each controller with v1."""
+    """Return where control groups can be created: one place with cgroup v2, one per controller with v1."""
     mounted = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
     return [Path(fields[1]) for fields in mounted if fields[2] in ("cgroup", "cgroup2")]
 
 
 def take_lock(folder: Path) -> IO[str] | None:
-    """The lock of a run's slot, or None if someone has it. Whoever drops a lock deletes its file: see `drop_lock`."""
+    """Return the lock of a run's slot, or None if it is taken. The holder deletes its file: see `drop_lock`."""
     path = folder.with_name(f".{folder.name}.lock")
     while True:
         lock = path.open("a")
@@ -99,17 +98,17 @@ def take_lock(folder: Path) -> IO[str] | None:
         with contextlib.suppress(FileNotFoundError):
             if path.stat().st_ino == os.fstat(lock.fileno()).st_ino:
                 return lock
-        lock.close()  # of a file that was deleted while we opened it: the lock of nothing
+        lock.close()  # the file was deleted while we opened it, so this lock is void
 
 
 def drop_lock(lock: IO[str]) -> None:
-    """Delete first, while it is still ours; who opened the file meanwhile will notice."""
+    """Release a lock. The file is deleted first; a process that opened it meanwhile notices that."""
     Path(lock.name).unlink()
     lock.close()
 
 
 def bridge_name(folder: Path) -> str:
-    """At most 15 characters with a node's number behind it: that is all the kernel takes."""
+    """Return a name that has at most 15 characters with a node's number appended, the kernel's limit."""
     return f"knr{_fingerprint(folder)}{folder.name}"
 
 
@@ -118,12 +117,12 @@ def cgroup_name(folder: Path) -> str:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Tells slot 0 here from slot 0 under another folder, which is not ours to remove."""
+    """Return a tag that distinguishes this slot from the same one under another directory, which must stay."""
     return hashlib.sha256(str(folder).encode()).hexdigest()[:4]
 
 
 def remove_cgroup(top: Path) -> None:
-    """With all below it. A group can be removed once it is empty; the kernel takes a moment to notice deaths in it."""
+    """Remove a control group and all below it. Only empty ones can be removed, and exits are noticed with a delay."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     for group in sorted([top, *(path for path in top.rglob("*") if path.is_dir())], reverse=True):
         while group.exists():
@@ -140,14 +139,14 @@ def _quietly(*command: str) -> None:
 
 
 def reap(folder: Path, token: str) -> None:
-    """Remove the run that has this token, once its owner is dead; but not its successor, nor a run that is kept."""
+    """Remove the run that has this token when its owner is dead, but not its successor or a run that is kept."""
     while _has_token(folder, token):
         if lock := take_lock(folder):
             if _has_token(folder, token):
                 remove(folder)
             drop_lock(lock)
         else:
-            time.sleep(0.02)  # a dying owner's pipe may close before its lock is free
+            time.sleep(0.02)  # the pipe of an exiting owner can close before its lock is released
 
 
 def _has_token(folder: Path, token: str) -> bool:

@@ -1,4 +1,4 @@
-"""`python -m lab`: a cluster that stays until it is taken down, and what a person does with it."""
+"""`python -m lab`: manage a cluster that stays until it is taken down."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ import httpx2
 from lightkube import Client, KubeConfig
 from lightkube.core.exceptions import ApiError
 
-from lab import build, fake, fake_stages, invocation, network, node, remains, runs, waiting
+from lab import build, cleanup, command_hint, network, node, runs, simulated_nodes, simulated_stages, waiting
 from lab.errors import LabError
 from lab.faults import Faults
 from lab.plane import ADMIN_KUBECONFIG, plane
@@ -34,29 +34,29 @@ _EXAMPLES = {
     "up --nodes 2": "a control plane and two real nodes (root)",
     "up --nodes 0 --fake 50": "a control plane and fifty simulated nodes (anyone)",
     "kubectl get nodes": "",
-    "break node-1 dns": "its pods get no DNS any more …",
-    "heal node-1": "… and now they do",
+    "break node-1 dns": "break the DNS of its pods …",
+    "heal node-1": "… and repair it",
     "down": "",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    # So that being asked to stop unwinds like Ctrl-C, and leaves nothing behind.
+    # SIGTERM unwinds like Ctrl-C, so that nothing is left behind.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         words = list(sys.argv[1:] if argv is None else argv)
-        # What follows `kubectl` is kubectl's, options included.
+        # Everything after `kubectl` is passed to kubectl, including options.
         ours = words.index(_KUBECTL) + 1 if _KUBECTL in words else len(words)
         arguments = _parser().parse_args(words[:ours])
         sys.exit(arguments.run(arguments, *words[ours:]))
-    except LabError as why:
-        print(f"lab: {why}", file=sys.stderr)
+    except LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
         sys.exit(1)
-    except (ApiError, httpx2.HTTPError) as why:
-        print(f"lab: the API server did not do as it was asked: {why}", file=sys.stderr)
+    except (ApiError, httpx2.HTTPError) as error:
+        print(f"lab: API request failed: {error}", file=sys.stderr)
         sys.exit(1)
-    except OSError as why:
-        print(f"lab: {why}", file=sys.stderr)
+    except OSError as error:
+        print(f"lab: {error}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         print("lab: interrupted", file=sys.stderr)
@@ -65,59 +65,61 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=invocation.lab("").strip(),
-        description="A real Kubernetes on this machine.",
-        epilog="examples:\n" + "\n".join(f"  {invocation.lab(words):<50} {why}" for words, why in _EXAMPLES.items()),
+        prog=command_hint.lab("").strip(),
+        description="Run a real Kubernetes cluster on this machine.",
+        epilog="examples:\n" + "\n".join(f"  {command_hint.lab(words):<50} {why}" for words, why in _EXAMPLES.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--name", default=runs.DEFAULT_NAME, help="which cluster, if there are several (%(default)s)")
+    parser.add_argument("--name", default=runs.DEFAULT_NAME, help="name of the cluster (%(default)s)")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
 
     up = verbs.add_parser("up", help="start a cluster that stays")
     up.add_argument("--nodes", type=_count, help="real nodes (2; without root, 0)")
     up.add_argument("--fake", type=_count, help="simulated nodes (0; without root, 2)")
     up.add_argument(
-        "--taint", type=_taint, action="append", default=[], metavar="KEY[=VALUE]:EFFECT", help="on every node"
+        "--taint", type=_taint, action="append", default=[], metavar="KEY[=VALUE]:EFFECT", help="taint of every node"
     )
-    up.add_argument("--kubernetes", default=build.KUBERNETES_VERSION, metavar="VERSION", help="which one (%(default)s)")
+    up.add_argument(
+        "--kubernetes", default=build.KUBERNETES_VERSION, metavar="VERSION", help="version of Kubernetes (%(default)s)"
+    )
     up.set_defaults(run=_up)
 
-    verbs.add_parser("down", help="take the cluster away").set_defaults(run=_down)
-    verbs.add_parser("status", help="which clusters there are").set_defaults(run=_status)
+    verbs.add_parser("down", help="remove the cluster").set_defaults(run=_down)
+    verbs.add_parser("status", help="list the clusters").set_defaults(run=_status)
 
-    clean = verbs.add_parser("clean", help="remove what killed processes left behind")
-    clean.add_argument("--all", action="store_true", help="also every cluster that is up")
+    clean = verbs.add_parser("clean", help="remove runs of killed processes")
+    clean.add_argument("--all", action="store_true", help="also remove every running cluster")
     clean.set_defaults(run=_clean)
 
     verbs.add_parser(_KUBECTL, help="run kubectl against the cluster", add_help=False).set_defaults(run=_kubectl)
-    verbs.add_parser("shell", help="a shell with KUBECONFIG and PATH set").set_defaults(run=_shell)
+    verbs.add_parser("shell", help="start a shell with KUBECONFIG and PATH set").set_defaults(run=_shell)
 
-    fault = verbs.add_parser("break", help="break a real node, until it is healed")
+    fault = verbs.add_parser("break", help="break a real node until it is healed")
     fault.add_argument("node")
     fault.add_argument("fault", choices=_FAULTS)
     fault.set_defaults(run=_break)
 
     heal = verbs.add_parser(
-        "heal", help="end all faults of a node; of a simulated one, let pods on it and its like pass"
+        "heal", help="end all faults of a node; for a simulated node, let the pods of its group pass"
     )
     heal.add_argument("node")
     heal.set_defaults(run=_heal)
 
-    image = verbs.add_parser("import", help="make an image known to every real node of the cluster")
-    image.add_argument("archive", type=Path, help="an OCI archive, such as `make image` writes into dist/")
+    image = verbs.add_parser("import", help="import an image on every real node of the cluster")
+    image.add_argument("archive", type=Path, help="an OCI archive, such as that of `make image` in dist/")
     image.set_defaults(run=_import)
 
-    builder = verbs.add_parser("build", help="build the programs, if they are not built yet")
+    builder = verbs.add_parser("build", help="build the programs if needed")
     builder.add_argument("--kubernetes", default=build.KUBERNETES_VERSION, metavar="VERSION", help="%(default)s")
-    builder.add_argument("--karpenter", action="store_true", help="Karpenter with its KWOK provider, too")
-    builder.add_argument("--terraform", action="store_true", help="a provider for Terraform, too")
+    builder.add_argument("--karpenter", action="store_true", help="also build Karpenter with its KWOK provider")
+    builder.add_argument("--terraform", action="store_true", help="also build a provider for Terraform")
     builder.set_defaults(run=_build)
     return parser
 
 
 def _up(arguments: argparse.Namespace) -> int:
     if runs.kept(arguments.name):
-        raise LabError(f"cluster {arguments.name!r} is up already; `{_hint(arguments, 'down')}` takes it away")
+        raise LabError(f"cluster {arguments.name!r} is up already; `{_hint(arguments, 'down')}` removes it")
     real = arguments.nodes if arguments.nodes is not None else 2 if network.is_root() else 0
     fake = arguments.fake if arguments.fake is not None else 0 if network.is_root() else 2
     if arguments.nodes is None and not network.is_root():
@@ -133,16 +135,16 @@ def _up(arguments: argparse.Namespace) -> int:
             cluster.wait_for_dns()
         if fake:
             say(f"starting {fake} simulated node{'s' if fake > 1 else ''}")
-            cluster.fake_nodes(fake, taints=arguments.taint)
+            cluster.simulated_nodes(fake, taints=arguments.taint)
     look, end = _hint(arguments, "kubectl get nodes"), _hint(arguments, "down")
-    say(f"the cluster is up; `{look}` looks at it, `{end}` takes it away")
+    say(f"the cluster is up; `{look}` shows its nodes, `{end}` removes it")
     return 0
 
 
 def _down(arguments: argparse.Namespace) -> int:
     if run := runs.kept(arguments.name):
         waiting.until(f"cluster {arguments.name!r} can be taken away", lambda: runs.remove(run), _BUSY_SECONDS)
-        say(f"cluster {arguments.name!r} is gone")
+        say(f"cluster {arguments.name!r} was removed")
     else:
         say(f"there is no cluster {arguments.name!r}")
     return 0
@@ -158,7 +160,7 @@ def _status(_arguments: argparse.Namespace) -> int:
 def _state(run: runs.Run) -> str:
     if run.name is None:
         return "in use by a program" if run.in_use else "left behind (see clean)"
-    if not any(remains.processes(run.folder)):
+    if not any(cleanup.processes(run.folder)):
         return "dead (see down)"
     nodes = len(_real_nodes(run))
     return f"up, {nodes} real node{'' if nodes == 1 else 's'}"
@@ -168,7 +170,7 @@ def _clean(arguments: argparse.Namespace) -> int:
     removed = runs.remove_abandoned()
     if arguments.all:
         removed += [run for run in runs.existing() if runs.remove(run)]
-    say(f"removed {', '.join(str(run.folder) for run in removed)}" if removed else "nothing was left behind")
+    say(f"removed {', '.join(str(run.folder) for run in removed)}" if removed else "there are no abandoned runs")
     return 0
 
 
@@ -186,17 +188,17 @@ def _shell(arguments: argparse.Namespace) -> NoReturn:
 def _break(arguments: argparse.Namespace) -> int:
     _FAULTS[arguments.fault](_faults(arguments))
     heal = _hint(arguments, f"heal {arguments.node}")
-    say(f"{arguments.node}: fault {arguments.fault} is in force; `{heal}` mends it")
+    say(f"{arguments.node}: fault {arguments.fault} is active; `{heal}` ends it")
     return 0
 
 
 def _heal(arguments: argparse.Namespace) -> int:
     run = _cluster(arguments)
-    if arguments.node not in _real_nodes(run) and (group := fake.group_of(_client(run), arguments.node)):
-        group.decide(fake_stages.PASSES)
+    if arguments.node not in _real_nodes(run) and (group := simulated_nodes.group_of(_client(run), arguments.node)):
+        group.decide(simulated_stages.PASSES)
     else:
         _faults(arguments).heal()
-    say(f"{arguments.node} is whole again")
+    say(f"{arguments.node} is healed")
     return 0
 
 
@@ -261,14 +263,14 @@ def _environment(run: runs.Run) -> dict[str, str]:
 
 
 def _hint(arguments: argparse.Namespace, words: str) -> str:
-    """A command to copy, for the cluster we speak of."""
+    """Return a command for this cluster that can be copied."""
     name = "" if arguments.name == runs.DEFAULT_NAME else f"--name {arguments.name} "
-    return invocation.lab(f"{name}{words}")
+    return command_hint.lab(f"{name}{words}")
 
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r}: a number of nodes is 0 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is invalid; expected a number of nodes, 0 or more")
     return int(text)
 
 
@@ -277,7 +279,7 @@ def _taint(text: str) -> Taint:
     key, _, value = pair.partition("=")
     try:
         return Taint(key, effect, value)
-    except LabError as why:
+    except LabError as error:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: a taint looks like key:NoSchedule or key=value:NoExecute; {why}"
-        ) from why
+            f"{text!r} is invalid; expected a taint such as key:NoSchedule or key=value:NoExecute; {error}"
+        ) from error

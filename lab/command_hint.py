@@ -1,4 +1,4 @@
-"""How to call the lab from the shell it was called from, for hints that can be copied."""
+"""The lab's command line for hints that can be copied to the current shell."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def lab(words: str) -> str:
-    """`lab("down")` is `python -m lab down`, with the Python that has the lab's packages."""
+    """Return a command of the lab: `lab("down")` is `python -m lab down`, with the Python that has its packages."""
     found = shutil.which("python")
     if found and Path(found).absolute() == Path(sys.executable):
         return f"python -m lab {words}"

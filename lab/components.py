@@ -1,4 +1,4 @@
-"""The command lines of the control plane: from a run's facts to what is started."""
+"""The command lines of the control plane components."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from lab.pki import Pair
 
 @dataclass(frozen=True)
 class Ports:
-    """Free ports, one for each door of the plane."""
+    """Free ports, one for each endpoint of the plane."""
 
     etcd: int
     etcd_peers: int
@@ -22,7 +22,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class Credentials:
-    """Who signs, and with what each component shows who it is."""
+    """The certificate authority, and the credentials of each component."""
 
     authority: Pair
     api: Pair
@@ -39,7 +39,7 @@ def etcd(folder: Path, ports: Ports) -> list[str]:
         f"--listen-peer-urls={peers}",
         f"--initial-advertise-peer-urls={peers}",
         f"--initial-cluster=default={peers}",
-        # The data does not outlive the test, so it need not reach the disk.
+        # The data is not needed after the test, so it need not be synced to disk.
         "--unsafe-no-fsync",
         "--log-level=warn",
     ]
@@ -65,19 +65,19 @@ def apiserver(folder: Path, net: Network, ports: Ports, has: Credentials, extra:
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
         "--allow-privileged=true",
-        # Webhooks and aggregated APIs are reached at their pods: this machine has routes to those, none to Services.
+        # Webhooks and aggregated APIs are called at their pods: this machine has routes to pods, but not to Services.
         "--enable-aggregator-routing=true",
         f"--audit-policy-file={folder / 'audit-policy.json'}",
         f"--audit-log-path={folder / 'audit.log'}",
-        # In megabytes. A log that is rotated under the reader counts wrong, and nobody notices.
+        # In megabytes. If the log were rotated while it is read, counts would be wrong without notice.
         "--audit-log-maxsize=100000",
-        # Bursts of simulated nodes are the lab's daily bread.
+        # Bursts of simulated nodes are a common test.
         "--max-requests-inflight=800",
         "--max-mutating-requests-inflight=400",
         "--profiling=false",
     ]
     if not network.is_root():
-        # A loopback address may not stand in the kubernetes Service's endpoints, and simulated pods do not need it.
+        # Endpoints of the kubernetes Service must not be loopback addresses, and simulated pods do not need them.
         flags += ["--endpoint-reconciler-type=none", "--advertise-address=192.0.2.1"]
     return [*flags, *extra]
 
@@ -108,7 +108,7 @@ def _controller(kubeconfig: Path, port: int) -> list[str]:
         f"--authorization-kubeconfig={kubeconfig}",
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
-        # There is one of each, and it should work at once.
+        # There is one of each, and it should start working immediately.
         "--leader-elect=false",
         "--kube-api-qps=300",
         "--kube-api-burst=600",

@@ -1,4 +1,4 @@
-"""Room on the disk: asked for before a long work begins, so that a full disk is one sentence and not a riddle."""
+"""Check disk space before a long step, so that a full disk is reported clearly."""
 
 import shutil
 from pathlib import Path

@@ -1,13 +1,13 @@
-"""What can go wrong in a way a person can mend. The text is the whole story: the command line prints it alone."""
+"""Errors that a user can fix. The command line prints only the message."""
 
 
 class LabError(Exception):
-    """The lab cannot do what was asked; the message says why and what would help."""
+    """The lab cannot do what was requested; the message has the cause and the remedy."""
 
 
 class ComponentDiedError(LabError):
-    """A program of the plane ended though nobody stopped it; the message holds the end of its log."""
+    """A program of the plane exited unexpectedly; the message contains the end of its log."""
 
 
 class NotReadyInTimeError(LabError):
-    """Something that was waited for did not come about."""
+    """A condition was not met in time."""

@@ -1,13 +1,13 @@
-"""Breaking one node's network on purpose, as real networks break, and healing it.
+"""Break the network of one node in realistic ways, and heal it.
 
-A fault is in force until it is healed, or until the `with` block it was made for ends:
+A fault lasts until it is healed, or until its `with` block ends:
 
     with node.break_dns():
         ...
 
 Packets are dropped where the node's pods' packets enter the node, before any address is rewritten; so the pods of this
-node suffer and nobody else's do, and the kubelet stays content: a node that is Ready and useless. (Pods on the node's
-own network are spared, as the kubelet is.)
+node are affected and no others, and the kubelet keeps working: the node is Ready, but unusable. (Pods on the node's
+own network are not affected, like the kubelet.)
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from typing import Self
 
 import msgspec
 
-from lab import network, remains
+from lab import cleanup, network
 from lab.errors import LabError
 
 NAMESPACES = ("--mount", "--net", "--pid", "--uts", "--ipc")
@@ -33,7 +33,7 @@ _LARGEST_PACKET_THAT_PASSES = 1400
 
 @dataclass(frozen=True)
 class Fault:
-    """Something broken. Healing twice does no harm."""
+    """A fault. Healing it is idempotent."""
 
     heal: Callable[[], None]
 
@@ -47,7 +47,7 @@ class Fault:
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What must be known of a running node to break it. In a file, so that any process can break and heal it."""
+    """The facts about a running node that faults need. Stored in a file, so that any process can break and heal it."""
 
     pid: int
     cable: str
@@ -56,14 +56,14 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class Faults:
-    """What can be done to one running node, whoever started it; most of it is to break it."""
+    """Operations on one running node, whichever process started it; most of them break it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @property
     def facts(self) -> Facts:
-        """Only of a node that runs: a stale pid may by now be anyone's, and what is done to a node is not for them."""
+        """The facts of a running node. A stale PID can belong to another process, which must not be affected."""
         with contextlib.suppress(OSError):
             facts = msgspec.json.decode((self.folder / "facts.json").read_bytes(), type=Facts)
             here = Path("/proc/self/ns/pid").readlink()
@@ -75,40 +75,40 @@ class Faults:
         (self.folder / "facts.json").write_bytes(msgspec.json.encode(facts))
 
     def break_dns(self) -> Fault:
-        """The node's pods get no answer from any DNS server."""
+        """Drop all DNS traffic of the node's pods."""
         return self._drop("dns", *(("PREROUTING", *_FROM_PODS, "-p", kind, "--dport", "53") for kind in ("udp", "tcp")))
 
     def lose_dns(self, share: float = 0.3) -> Fault:
-        """Of the DNS queries that the node's pods send by UDP, this share gets lost, at random."""
+        """Drop this share of the UDP DNS queries of the node's pods, at random."""
         return self._drop("loss", ("PREROUTING", *_FROM_PODS, *_SOME_DNS_QUERIES, str(share)))
 
     def redirect_dns(self, share: float, address: str, port: int) -> Fault:
-        """Of the DNS queries that the node's pods send by UDP, this share reaches another server, at random."""
+        """Redirect this share of the UDP DNS queries of the node's pods to another server, at random."""
         name = "redirection"
         rule = ("PREROUTING", *_FROM_PODS, *_SOME_DNS_QUERIES, str(share), "-m", "comment", "--comment", f"lab-{name}")
         self._iptables("nat", "-I", *rule, "-j", "DNAT", "--to-destination", f"{address}:{port}")
         return Fault(lambda: self._forget("nat", name))
 
     def break_api(self) -> Fault:
-        """The node's pods cannot reach the API server, neither by its Service nor directly."""
+        """Block the API server for the node's pods, both its Service and its address."""
         tcp = ("PREROUTING", *_FROM_PODS, "-p", "tcp")
         directly = ("-d", self.facts.api_address, "--dport", str(self.facts.api_port))
         return self._drop("api", (*tcp, "-d", network.API_SERVICE), (*tcp, *directly))
 
     def drop_mtu(self) -> Fault:
-        """Large packets to and from the node's pods vanish without a word, as in a tunnel with a smaller MTU."""
+        """Drop large packets to and from the node's pods silently, like a tunnel with a smaller MTU."""
         large = ("-m", "length", "--length", f"{_LARGEST_PACKET_THAT_PASSES + 1}:65535")
-        # Only what is forwarded: the node's own connections to the API server pass.
+        # Only forwarded packets: the node's own connections to the API server are not affected.
         return self._drop("mtu", ("FORWARD", *large), table="mangle")
 
     def cut(self) -> Fault:
-        """Pull the node's cable."""
+        """Disconnect the node from the network."""
         cable = self.facts.cable
         network.ip("link", "set", cable, "down")
         return Fault(lambda: network.ip("link", "set", cable, "up"))
 
     def freeze(self) -> Fault:
-        """Stop every process of the node in its tracks; connections stay open and nothing answers."""
+        """Stop every process of the node; connections stay open without responses."""
         self._signal(signal.SIGSTOP)
         return Fault(lambda: self._signal(signal.SIGCONT))
 
@@ -126,13 +126,13 @@ class Faults:
             self._forget(table, fault)
 
     def run(self, *command: str) -> str:
-        """Run a command as someone logged in on the node would, and return what it prints."""
+        """Run a command on the node and return its output."""
         # In the node's pid namespace too, and marked as the run's, so that nothing outlives the node.
         enter = ["nsenter", f"--target={self.facts.pid}", *NAMESPACES, "--"]
-        return network.run_tool(*enter, *command, marks={remains.MARK: str(self._run_folder)})
+        return network.run_tool(*enter, *command, marks={cleanup.MARK: str(self._run_folder)})
 
     def import_image(self, archive: Path) -> None:
-        """Make an image from an OCI archive known to the node."""
+        """Import an image from an OCI archive on the node."""
         copy = self.folder / "image.tar"
         shutil.copyfile(archive, copy)
         try:
@@ -146,7 +146,7 @@ class Faults:
         return Fault(lambda: self._forget(table, name))
 
     def _forget(self, table: str, name: str) -> None:
-        """Remove the rules with this name, found by their comment, however often they were made."""
+        """Remove all rules with this name, which are found by their comment."""
         for rule in self._iptables(table, "-S").splitlines():
             if f"lab-{name}" in rule.split():
                 self._iptables(table, "-D", *rule.split()[1:])
@@ -155,7 +155,7 @@ class Faults:
         return self.run("iptables", "--wait", "--table", table, *arguments)
 
     def _signal(self, number: signal.Signals) -> None:
-        """To every process of the node and of its pods, but for the node's first, which only waits."""
+        """Send a signal to every process of the node and its pods, except the node's first one, which only waits."""
         for pid in self._processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
@@ -165,10 +165,10 @@ class Faults:
         return self.folder.parent.parent
 
     def _processes(self) -> Iterator[int]:
-        """Found one by one, never "all": those in the node's pid namespace, and those in its pods' cgroups."""
+        """Yield the PIDs of the node, never -1: those in its PID namespace, and those in the cgroups of its pods."""
         first = self.facts.pid
         namespace = Path(f"/proc/{first}/ns/pid").readlink()
-        cgroup = f"/{remains.cgroup_name(self._run_folder)}/{self.folder.name}/"
+        cgroup = f"/{cleanup.cgroup_name(self._run_folder)}/{self.folder.name}/"
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 own = (entry / "ns" / "pid").readlink() == namespace or cgroup in (entry / "cgroup").read_text()
@@ -177,5 +177,5 @@ class Faults:
 
 
 def has_booted(pid: int) -> bool:
-    """Whether this is a node's first process and has done its work (see node-init.sh)."""
+    """Return whether this is a node's first process and has completed its setup (see node-init.sh)."""
     return Path(f"/proc/{pid}/root", "run", "booted").exists()

@@ -1,4 +1,4 @@
-"""Container images without a registry: an OCI archive of a few files, the same bytes for the same content."""
+"""Build container images without a registry: a reproducible OCI archive of a few files."""
 
 import hashlib
 import io
@@ -15,7 +15,7 @@ _ROOT_OWNED_EXECUTABLE = 0o755
 
 
 def write(archive: Path, name: str, files: Mapping[str, Path], entrypoint: Sequence[str]) -> Path:
-    """An image called `name` whose one layer holds `files` (path in the image: file on this machine)."""
+    """Write an image `name` with one layer that contains `files` (path in the image: local file)."""
     layer = _layer(files)
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
     config = _json(
@@ -59,7 +59,7 @@ def _layer(files: Mapping[str, Path]) -> bytes:
 
 
 def _add(tar: tarfile.TarFile, path: str, content: bytes) -> None:
-    # A fresh TarInfo has no time and no owner's name, so the archive depends on its content alone.
+    # A new TarInfo has no time and no owner name, so the archive depends only on its content.
     entry = tarfile.TarInfo(path)
     entry.size, entry.mode = len(content), _ROOT_OWNED_EXECUTABLE
     tar.addfile(entry, io.BytesIO(content))

@@ -1,6 +1,6 @@
-"""Karpenter with its KWOK provider: it answers pending pods with NodeClaims, and those with simulated nodes.
+"""Run Karpenter with its KWOK provider, which creates NodeClaims and simulated nodes for pending pods.
 
-The provider makes Node objects and nothing more; the lab's own simulation makes them Ready and plays their pods.
+The provider creates only Node objects; the lab's own simulation makes them Ready and runs their pods.
 """
 
 import json
@@ -14,17 +14,17 @@ import yaml
 from lightkube import Client
 from lightkube.resources.apiextensions_v1 import CustomResourceDefinition
 
-from lab import addons, build, fake_stages, runs, waiting
+from lab import addons, build, runs, simulated_stages, waiting
 from lab.errors import LabError
-from lab.fake import Stage
-from lab.fake_stages import Verdict
 from lab.process import Process
+from lab.simulated_nodes import Stage
+from lab.simulated_stages import Verdict
 
 _START_SECONDS = 30.0
 
 
 def definitions() -> Mapping[str, dict[str, Any]]:
-    """Karpenter's CustomResourceDefinitions by name, from its Go module, which is fetched in seconds and not built."""
+    """Return Karpenter's CustomResourceDefinitions by name, from its Go module, which is downloaded but not built."""
     found: dict[str, dict[str, Any]] = {}
     for folder, module in build.karpenter().files.items():
         for file in sorted((_module(module) / folder).glob("*.yaml")):
@@ -34,7 +34,7 @@ def definitions() -> Mapping[str, dict[str, Any]]:
 
 
 def install(client: Client, *wanted: Mapping[str, Any]) -> None:
-    """Make the cluster serve these definitions."""
+    """Install these definitions and wait until they are served."""
     for definition in wanted:
         addons.apply(client, json.dumps(definition))
     names = [definition["metadata"]["name"] for definition in wanted]
@@ -42,7 +42,7 @@ def install(client: Client, *wanted: Mapping[str, Any]) -> None:
 
 
 class Karpenter:
-    """One Karpenter at work."""
+    """One running Karpenter."""
 
     def __init__(self, run: runs.Run, client: Client, kubeconfig: Path, ports: list[int]) -> None:
         self._client = client
@@ -62,13 +62,13 @@ class Karpenter:
         self.process.start()
 
     def decide(self, pool: str, verdict: Verdict) -> None:
-        """From now on, pods that are to end do so in this way on the nodes of a NodePool."""
-        for stage in fake_stages.of_pool(pool, verdict):
+        """Set the verdict of pods on the nodes of a NodePool."""
+        for stage in simulated_stages.of_pool(pool, verdict):
             self._client.apply(Stage.from_dict(stage), field_manager=addons.FIELD_MANAGER, force=True)
 
 
 def _module(name: str) -> Path:
-    """Where Go keeps the module, in the version that the lab builds; fetched if it must be."""
+    """Return the module's directory in Go's cache, in the version that the lab builds; downloaded if needed."""
     go = shutil.which("go")
     if go is None:
         raise LabError(f"Go is needed to fetch {name}, and there is no `go` in PATH: install it")

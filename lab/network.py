@@ -1,10 +1,10 @@
-"""Where a run lives on the network: addresses that follow from its slot, and the bridge its nodes are plugged into.
+"""The network of a run: addresses derived from its slot, and the bridge of its nodes.
 
     10.89.SLOT.0/24        the nodes' network; .1 is the bridge, where the API server listens
-    10.(128+4·SLOT)…/14    the pods' network, cut into /27 a node: room for 8,192 nodes, real or simulated
-    10.96.0.0/16           Services, alike in every run: these addresses mean something inside a node only
+    10.(128+4·SLOT)…/14    the pods' network, a /27 per node: room for 8,192 nodes, real or simulated
+    10.96.0.0/16           Services, the same in every run: these addresses are valid only inside a node
 
-Pods are routed, not masqueraded: every node knows the way to every other node's pods, and so does this machine. Nothing
+Pods are routed, not masqueraded: every node has routes to every other node's pods, and so has this machine. No route
 leads further: a node's default route ends in a bridge without ports, so no test can send a packet off this machine.
 """
 
@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.cleanup import bridge_name
 from lab.errors import LabError
-from lab.remains import bridge_name
 from lab.runs import SLOTS, Run, gateway
 
 SERVICES = "10.96.0.0/16"
@@ -26,7 +26,7 @@ DNS_SERVICE = "10.96.0.10"
 NODE_POD_BITS = 27
 _FIRST_PORT = 21000
 _PORTS_A_RUN = 50
-_PORT_BLOCKS = 7  # all below the ports that the kernel gives to clients
+_PORT_BLOCKS = 7  # below the kernel's ephemeral ports
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Network:
 
     @property
     def api_address(self) -> str:
-        """Nodes must reach the API server, and so it listens on the bridge; without root there is none."""
+        """The address of the API server: the bridge, which nodes can reach, or the loopback without root."""
         return self.gateway if is_root() else "127.0.0.1"
 
     @property
@@ -57,18 +57,18 @@ class Network:
         return f"10.89.{self.slot}.{10 + ordinal}"
 
     def cable(self, ordinal: int) -> str:
-        """The host's end of a node's cable."""
+        """Return the name of the host end of a node's veth pair."""
         return f"{self.bridge}-{ordinal}"
 
     @property
     def port_range(self) -> range:
-        # Runs under other folders, such as another user's, have the same slots: theirs is most likely another block.
+        # Runs under other directories, such as another user's, use the same slots, but most likely another block.
         block = int(hashlib.sha256(str(self.folder.parent).encode()).hexdigest(), 16) % _PORT_BLOCKS
         first = _FIRST_PORT + _PORTS_A_RUN * (SLOTS * block + self.slot)
         return range(first, first + _PORTS_A_RUN)
 
     def ports(self, count: int) -> list[int]:
-        """Free ports out of the run's own range."""
+        """Return free ports in the run's own range."""
         mine = self.port_range
         free = [port for port in mine if _is_free(port)]
         if len(free) < count:
@@ -100,12 +100,12 @@ def ip(*arguments: str) -> None:
 
 
 def run_tool(*command: str, marks: Mapping[str, str] | None = None) -> str:
-    """Run a system tool to its end; if it fails, its own words are the error."""
+    """Run a system tool; if it fails, its output is the error."""
     environment = {**os.environ, **(marks or {})}
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    except FileNotFoundError as why:
-        raise LabError(f"{command[0]} is not installed; `make setup` installs what the lab needs") from why
+    except FileNotFoundError as error:
+        raise LabError(f"{command[0]} is not installed; `make setup` installs what the lab needs") from error
     if done.returncode:
         said = (done.stderr or done.stdout).strip() or f"exit code {done.returncode}"
         raise LabError(f"`{' '.join(command)}` failed: {said}")

@@ -1,7 +1,7 @@
-"""A real node: a kubelet, containerd and kube-proxy in namespaces of their own, plugged into the run's bridge.
+"""A real node: a kubelet, containerd and kube-proxy in namespaces of their own, connected to the run's bridge.
 
-The node's first process holds its pid, mount and network namespaces. When it dies, the kernel ends every process, mount
-and interface of the node, containers included: that is how a node is stopped, rebooted and cleaned away.
+The node's first process holds its PID, mount and network namespaces. When it exits, the kernel ends all processes and
+interfaces of the node, its mounts and containers. This is how a node is stopped, rebooted and removed.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from lightkube.core.exceptions import ApiError
 from lightkube.models.meta_v1 import Status
 from lightkube.resources.core_v1 import Node as NodeObject
 
-from lab import network, node_files, pki, remains, waiting
+from lab import cleanup, network, node_files, pki, waiting
 from lab.build import Programs
 from lab.errors import LabError
 from lab.faults import NAMESPACES, Facts, Faults, has_booted
@@ -35,22 +35,22 @@ _READY_SECONDS = 60.0
 
 T = TypeVar("T")
 
-# msgspec learns a type when it first decodes one. If two threads teach it the same at a time, the interpreter crashes;
-# and nodes boot at the same time, each asking for its Node and being told first that there is none.
+# msgspec inspects a type when it first decodes it. If two threads do so simultaneously, the interpreter crashes, and
+# nodes boot in parallel, each reading its Node and first receiving a not-found response.
 for _kind in (NodeObject, Status):
     msgspec.json.decode(b"{}", type=_kind)
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a node needs of the plane it belongs to."""
+    """The facts about its plane that a node needs."""
 
     run: Run
     network: Network
     programs: Programs
     authority: pki.Authority
     proxy: pki.Pair
-    """How kube-proxy shows who it is, on every node alike."""
+    """The credentials of kube-proxy, the same on every node."""
     api_endpoint: tuple[str, int]
     client: Client
 
@@ -61,7 +61,7 @@ class Surroundings:
 
 
 class Node(Faults):
-    """One node of a plane. What can be broken about it is in `lab.faults`: `node.break_dns()`."""
+    """One node of a plane. Its faults are in `lab.faults`: `node.break_dns()`."""
 
     def __init__(
         self, around: Surroundings, name: str, ordinal: int, taints: Sequence[Taint], labels: Mapping[str, str]
@@ -71,16 +71,16 @@ class Node(Faults):
         self._cable = around.network.cable(ordinal)
         self.address = around.network.node_address(ordinal)
         self.pods = ""
-        """The network of this node's pods, once the controller manager has given it one."""
+        """The network of this node's pods, after the controller manager has assigned it."""
         self._routes: dict[str, str] = {}
         self._around = around
         self._taints = taints
         self._labels = labels
         self.processes: dict[str, Process] = {}
-        """What runs: `init`, `containerd`, `kubelet`, `kube-proxy`."""
+        """The running processes: `init`, `containerd`, `kubelet`, `kube-proxy`."""
 
     def start(self, images: Sequence[Path]) -> None:
-        """Boot, with these images, and register. Returns when the network of the node's pods is known."""
+        """Boot with these images and register. Returns when the network of the node's pods is known."""
         self._write_files()
         self._boot()
         for archive in images:
@@ -89,18 +89,18 @@ class Node(Faults):
         self.pods = self._await("it registers", self._pod_network)
 
     def wait_ready(self) -> None:
-        """Give the node its pods' network, as a CNI's agent does once it knows the node, and wait until it is Ready."""
-        # Written in place: containerd 1.6 looks at files that are written to, not at files that are moved in.
+        """Configure the network of the node's pods, like a CNI agent, and wait until the node is Ready."""
+        # Written in place: containerd 1.6 notices writes to files, but not renames.
         (self.folder / "cni" / "10-lab.conflist").write_text(node_files.cni(self.pods))
         self._await("it is Ready", self._is_ready)
 
     def stop(self) -> None:
-        """Power off. As on any machine, no cgroup survives that: a kubelet that finds old ones takes half a minute."""
+        """Power off and remove the cgroups, as on any machine: a kubelet that finds old ones takes half a minute."""
         (self.folder / "facts.json").unlink(missing_ok=True)
         for process in reversed(self.processes.values()):
             process.stop()
         for group in self._cgroups():
-            remains.remove_cgroup(group)
+            cleanup.remove_cgroup(group)
 
     def reboot(self) -> None:
         """Power off and on: containers, network and everything under /run are gone, /var stays, the boot id is new."""
@@ -116,7 +116,7 @@ class Node(Faults):
             process.check()
 
     def route(self, pods: str, via: str) -> None:
-        """Know the way to another node's pods, from now on and after every reboot."""
+        """Add a route to another node's pods, which is restored after every reboot."""
         self._routes[pods] = via
         if self.is_on:
             self.run("ip", "route", "replace", pods, "via", via)
@@ -126,7 +126,7 @@ class Node(Faults):
         return any(process.running for process in self.processes.values())
 
     def kill(self) -> None:
-        """Power off behind our own back: whoever waits for the node finds it dead."""
+        """Power off unexpectedly: processes that wait for the node find it dead."""
         for process in self.processes.values():
             process.kill()
 
@@ -160,13 +160,13 @@ class Node(Faults):
 
     @property
     def _cgroup(self) -> str:
-        return f"{remains.cgroup_name(self._around.run.folder)}/{self.name}"
+        return f"{cleanup.cgroup_name(self._around.run.folder)}/{self.name}"
 
     def _cgroups(self) -> list[Path]:
-        return [hierarchy / self._cgroup for hierarchy in remains.cgroup_hierarchies()]
+        return [hierarchy / self._cgroup for hierarchy in cleanup.cgroup_hierarchies()]
 
     def _boot(self) -> None:
-        """Up to a running containerd."""
+        """Start the node up to a running containerd."""
         for group in self._cgroups():
             group.mkdir(parents=True)
         programs = self._around.programs
@@ -184,7 +184,7 @@ class Node(Faults):
 
     def _plug_in(self, pid: int) -> None:
         with contextlib.suppress(LabError):
-            network.ip("link", "delete", self._cable)  # of an earlier boot; the kernel removes it, but not at once
+            network.ip("link", "delete", self._cable)  # of an earlier boot; the kernel removes it, but not immediately
         network.ip("link", "add", self._cable, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
         network.ip("link", "set", self._cable, "master", self._around.network.bridge, "up")
         commands = f"""
@@ -212,7 +212,7 @@ class Node(Faults):
         self._launch("kube-proxy", ["/mnt/kubernetes/kube-proxy", "--config=/mnt/node/kube-proxy.json"])
 
     def _launch(self, program: str, argv: Sequence[str], *, through: Sequence[str] = ()) -> Process:
-        """Start a program in the node's namespaces, or in those that `through` makes."""
+        """Start a program in the node's namespaces, or in those that `through` creates."""
         enter = through or ["nsenter", f"--target={self.facts.pid}", *NAMESPACES, "--"]
         log, environment = self.folder / f"{program}.log", self._around.run.environment()
         process = Process(f"{program} of node {self.name}", argv, log, environment, through=enter)

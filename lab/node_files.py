@@ -1,4 +1,4 @@
-"""What a node's programs read: pure functions from facts to file contents."""
+"""Configuration files of a node's programs. Pure functions."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ _LARGEST_POD_COUNT = 25  # a /27 holds 30 addresses, one of them the gateway
 
 
 def containerd(cni_programs: str) -> str:
-    """Version 2 of the configuration is read by containerd 1.6 (Debian 12) and by all later ones."""
+    """Return containerd's configuration. Version 2 is supported by containerd 1.6 (Debian 12) and later."""
     return f"""\
 version = 2
 root = "/var/lib/containerd"
@@ -32,7 +32,7 @@ state = "/run/containerd"
 
 
 def cni(pods: str) -> str:
-    """Each pod on a cable of its own, routed by the node: so every packet of a pod passes the node's packet filter."""
+    """Return the CNI configuration: a routed veth pair per pod, so that every packet passes the node's filter."""
     addresses = {
         "type": "host-local",
         "ranges": [[{"subnet": pods}]],
@@ -69,7 +69,7 @@ def kubelet(cgroup: str, taints: Sequence[Mapping[str, str]]) -> dict[str, Any]:
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,
         "failSwapOn": False,
-        # A busy test machine is no reason to evict pods or to drop the images that were imported by hand.
+        # A busy test machine must not evict pods or remove imported images.
         "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
         "imageGCHighThresholdPercent": 100,
         "maxPods": _LARGEST_POD_COUNT,

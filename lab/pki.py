@@ -1,4 +1,4 @@
-"""Certificates for one plane: an authority, and what it signs for servers, nodes and people."""
+"""Certificates for one plane: an authority, and certificates for servers, nodes and users."""
 
 import base64
 import datetime as dt
@@ -26,7 +26,7 @@ class Pair:
 
 
 class Authority:
-    """Signs for one plane. Its own key is in a file too, since the controller manager signs with it."""
+    """Certificate authority of one plane. Its key is in a file, too, because the controller manager signs with it."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ class Authority:
         return self.pair.certificate
 
     def sign(self, file: str, name: str, *, groups: Sequence[str] = (), hosts: Sequence[str] = ()) -> Pair:
-        """A certificate for `name`, good as a client's and, at those hosts, as a server's."""
+        """Issue a certificate for `name`, valid for clients and, on those hosts, for servers."""
         key = ec.generate_private_key(ec.SECP256R1())
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -55,7 +55,7 @@ class Authority:
         return self._write(file, builder.sign(self._key, hashes.SHA256()), key)
 
     def signing_key(self, file: str) -> Path:
-        """A bare key, such as the one ServiceAccount tokens are signed with."""
+        """Write a private key, such as the one that signs ServiceAccount tokens."""
         return _write_key(self._folder / f"{file}.key", ec.generate_private_key(ec.SECP256R1()))
 
     def _write(self, file: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
@@ -65,7 +65,7 @@ class Authority:
 
 
 def kubeconfig(path: Path, server: str, authority: Path, credentials: Pair | str) -> Path:
-    """A kubeconfig file for a certificate or a token. It holds all it needs, so that it can be copied anywhere."""
+    """Write a kubeconfig for a certificate or a token. It is self-contained, so it can be copied anywhere."""
     user: dict[str, str]
     if isinstance(credentials, Pair):
         user = {

@@ -1,6 +1,6 @@
-"""A control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler, as real as they come.
+"""A control plane: the real etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
 
-Use it through `lab.plane()`; the package's docstring shows what a plane can do.
+Use it through `lab.plane()`; the docstring of the package has an example.
 """
 
 import contextlib
@@ -24,11 +24,11 @@ from lightkube.resources.core_v1 import ServiceAccount, ServiceAccountToken
 
 from lab import addons, audit, build, components, images, network, pki, runs, waiting
 from lab.errors import ComponentDiedError, LabError
-from lab.fake import FakeNodes, Simulation
-from lab.fake_stages import PASSES, Verdict
 from lab.karpenter import Karpenter
 from lab.node import Node, Surroundings
 from lab.process import Process
+from lab.simulated_nodes import SimulatedNodes, Simulation
+from lab.simulated_stages import PASSES, Verdict
 from lab.taints import Taint
 
 ADMIN_KUBECONFIG = "admin.kubeconfig"
@@ -38,7 +38,7 @@ _NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
 class Plane:
-    """One running control plane, its nodes, and the means to look at it and to break it."""
+    """One running control plane and its nodes, with methods to inspect and break it."""
 
     def __init__(
         self, run: runs.Run, programs: build.Programs, version: str, apiserver_flags: Sequence[str] = ()
@@ -60,7 +60,7 @@ class Plane:
         self.etcd, self.apiserver, self.controller_manager, self.scheduler = self._components()
 
     def start(self) -> None:
-        """Return when the API answers and the controllers work."""
+        """Start all components. Returns when the API server is ready and the controllers are running."""
         if network.is_root():
             network.make_bridge(self.network)
         self.etcd.start()
@@ -71,11 +71,11 @@ class Plane:
         waiting.until("the controllers work", self._controllers_work, _START_SECONDS, alive=self.check)
 
     def wait_for_api(self) -> None:
-        """Until the API server answers; call it after `apiserver.start()`."""
+        """Wait until the API server is ready; call it after `apiserver.start()`."""
         waiting.until("kube-apiserver is ready", self._api_answers, _START_SECONDS, alive=self.check)
 
     def stop(self) -> None:
-        """End every program. What else there is goes with the run."""
+        """Stop all programs. Everything else is removed with the run."""
         self.client.close()
         for node in self.nodes.values():
             node.stop()
@@ -83,7 +83,7 @@ class Plane:
             process.stop()
 
     def check(self) -> None:
-        """Raise if a program of the plane or of a node has died."""
+        """Raise an error if a program of the plane or of a node has exited."""
         for process in self._processes():
             process.check()
         for node in self.nodes.values():
@@ -91,21 +91,21 @@ class Plane:
 
     @cached_property
     def client(self) -> Client:
-        """Cluster-admin's client."""
-        # The machine's proxies are not the way to the lab.
+        """The client of cluster-admin."""
+        # Proxies of the machine are not used for the lab.
         return Client(KubeConfig.from_file(self.kubeconfig()), timeout=httpx2.Timeout(30), trust_env=False)
 
     def kubeconfig(self, service_account: str | None = None, *, pod: str | None = None) -> Path:
-        """A kubeconfig file for cluster-admin or for a ServiceAccount, `namespace/name`.
+        """Write a kubeconfig for cluster-admin or for a ServiceAccount, `namespace/name`.
 
-        With `pod`, a pod that runs as that ServiceAccount, the token is bound to it as a kubelet's would be, and so
-        carries the name of the pod's node.
+        With `pod`, a pod that runs as that ServiceAccount, the token is bound to it like a kubelet's, and therefore
+        contains the name of the pod's node.
         """
         if service_account is None:
             return self.run.folder / ADMIN_KUBECONFIG
         namespace, _, name = service_account.partition("/")
         if not namespace or not name:
-            raise LabError(f"{service_account!r} is no ServiceAccount; it looks like namespace/name")
+            raise LabError(f"{service_account!r} is invalid; expected a ServiceAccount as namespace/name")
         bound = BoundObjectReference(apiVersion="v1", kind="Pod", name=pod) if pod else None
         asked = TokenRequestSpec(audiences=[], expirationSeconds=_TOKEN_SECONDS, boundObjectRef=bound)
         request = self.client.create(ServiceAccountToken(metadata=ObjectMeta(), spec=asked), name, namespace=namespace)
@@ -115,7 +115,7 @@ class Plane:
         return pki.kubeconfig(self.run.folder / file, self.url, self.authority.certificate, request.status.token)
 
     def kubelet_kubeconfig(self, node: str) -> Path:
-        """A kubeconfig file with the credentials of a node's kubelet: user `system:node:NODE`, group `system:nodes`.
+        """Write a kubeconfig with the credentials of a node's kubelet: user `system:node:NODE`, group `system:nodes`.
 
         The node need not exist: a kubelet registers it with these credentials. They are as limited as a real kubelet's,
         by the Node authorizer and the NodeRestriction admission plugin. The node's name can have up to 52 characters: a
@@ -126,7 +126,7 @@ class Plane:
         return pki.kubeconfig(path, self.url, self.authority.certificate, pair)
 
     def kubectl(self, *arguments: str, standard_input: str | None = None) -> str:
-        """Run kubectl as cluster-admin; what it complains of is the error."""
+        """Run kubectl as cluster-admin; its error output is the error."""
         command = [str(self.programs.path("kubectl")), f"--kubeconfig={self.kubeconfig()}", *arguments]
         environment = self.run.environment()
         done = subprocess.run(
@@ -137,21 +137,23 @@ class Plane:
         return done.stdout
 
     def apply(self, manifest: str) -> None:
-        """Make the cluster hold the objects of a YAML text."""
+        """Apply the objects of a YAML text."""
         addons.apply(self.client, manifest)
 
     def node(self, name: str, *, taints: Sequence[Taint] = (), labels: Mapping[str, str] | None = None) -> Node:
-        """A real node, Ready. The first one brings cluster DNS along, which takes a moment more: see `wait_for_dns`."""
+        """Start a real node and wait until it is Ready. The first one also installs cluster DNS: see `wait_for_dns`."""
         (node,) = self.start_nodes(name, taints=taints, labels=labels)
         return node
 
     def start_nodes(
         self, *names: str, taints: Sequence[Taint] = (), labels: Mapping[str, str] | None = None
     ) -> list[Node]:
-        """Several real nodes, booted at the same time."""
+        """Start several real nodes in parallel."""
         network.require_root()
         if odd := [name for name in names if not _NODE_NAME.fullmatch(name)]:
-            raise LabError(f"{odd[0]!r} cannot be a node's name: lower-case letters, digits, dashes and dots can")
+            raise LabError(
+                f"{odd[0]!r} is invalid; expected a node name of lowercase letters, digits, hyphens and dots"
+            )
         if taken := [name for at, name in enumerate(names) if name in self.nodes or name in names[:at]]:
             raise LabError(f"there is a node {taken[0]!r} already")
         if not self.nodes:
@@ -172,7 +174,7 @@ class Plane:
         return fresh
 
     def _boot(self, fresh: Sequence[Node]) -> None:
-        """All at once. If one cannot, or somebody presses Ctrl-C, the others need not finish first."""
+        """Boot the nodes in parallel. If one fails, or on Ctrl-C, the others are not waited for."""
         images = self.images()
         with ThreadPoolExecutor() as pool:
             try:
@@ -183,13 +185,13 @@ class Plane:
                 raise
 
     def wait_for_dns(self) -> None:
-        """Until every CoreDNS pod is ready."""
+        """Wait until every CoreDNS pod is ready."""
         waiting.until(
             "cluster DNS is ready", lambda: addons.dns_is_ready(self.client), _START_SECONDS, alive=self.check
         )
 
     def images(self) -> list[Path]:
-        """What every node is born with."""
+        """Return the archives of the images that every node starts with."""
         toolbox, coredns = self.run.folder / "toolbox.tar", self.run.folder / "coredns.tar"
         if not coredns.exists():
             path = self.programs.path
@@ -198,12 +200,12 @@ class Plane:
         return [toolbox, coredns, *self._imported]
 
     def import_image(self, archive: Path) -> None:
-        """Make an image known to every node, also to those that are yet to come; so the archive has to stay."""
+        """Import an image on every node, including future ones, so the archive must be kept."""
         self._imported.append(archive)
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda node: node.import_image(archive), self.nodes.values()))
 
-    def fake_nodes(
+    def simulated_nodes(
         self,
         count: int,
         *,
@@ -211,17 +213,17 @@ class Plane:
         verdict: Verdict = PASSES,
         taints: Sequence[Taint] = (),
         labels: Mapping[str, str] | None = None,
-    ) -> FakeNodes:
-        """Simulated nodes `prefix-0`, `prefix-1`, … on which every pod that ends at all ends with the verdict."""
+    ) -> SimulatedNodes:
+        """Create simulated nodes `prefix-0`, `prefix-1`, … on which every pod that ends has the verdict."""
         return self._simulation.nodes(count, prefix, verdict, taints, labels or {})
 
     @property
     def simulated_kubelets(self) -> Process:
-        """What keeps simulated nodes Ready and their leases fresh. Their pods are somebody else's."""
+        """The process that keeps simulated nodes Ready and renews their leases. It does not run their pods."""
         return self._simulation.processes[0]
 
     def karpenter(self) -> Karpenter:
-        """Karpenter with its KWOK provider, at work. To build it takes minutes, once."""
+        """Start Karpenter with its KWOK provider. The first build takes minutes."""
         return self._karpenter
 
     @cached_property
@@ -246,7 +248,7 @@ class Plane:
         )
 
     def _connect(self, newcomer: Node) -> None:
-        """Tell this machine and every node the way to a new node's pods, and the new node the way to theirs."""
+        """Add routes to a new node's pods on this machine and every node, and routes to theirs on the new node."""
         network.ip("route", "replace", newcomer.pods, "via", newcomer.address)
         for node in self.nodes.values():
             node.route(newcomer.pods, newcomer.address)
@@ -299,7 +301,7 @@ class Plane:
             return bool(answer.status == http.HTTPStatus.OK)
 
     def _controllers_work(self) -> bool:
-        """The controller manager makes a `default` ServiceAccount; without it no pod can be created."""
+        """Return whether the controller manager has created the `default` ServiceAccount, which every pod needs."""
         return bool(self.client.get(ServiceAccount, "default", namespace="default"))
 
 
@@ -307,9 +309,9 @@ class Plane:
 def plane(
     version: str = build.KUBERNETES_VERSION, *, apiserver_flags: Sequence[str] = (), keep_as: str | None = None
 ) -> Iterator[Plane]:
-    """A plane for as long as the block runs. However the block or the process ends, nothing of it remains.
+    """Run a plane while the block runs. However the block or the process ends, nothing of it remains.
 
-    With `keep_as`, a plane whose block ends well stays under that name until `python -m lab down` takes it away.
+    With `keep_as`, a plane whose block succeeds is kept under that name until `python -m lab down` removes it.
     """
     programs = build.programs(version)
     ownership = runs.claim()
@@ -319,8 +321,8 @@ def plane(
             started.start()
             yield started
             started.check()
-        except BaseException as why:
-            _add_deaths(why, started)
+        except BaseException as error:
+            _add_deaths(error, started)
             started.stop()
             raise
         if keep_as is None:
@@ -331,10 +333,10 @@ def plane(
         ownership.release()
 
 
-def _add_deaths(why: BaseException, of: Plane) -> None:
-    """A test that fails because a component died should say so."""
-    if not isinstance(why, ComponentDiedError):
+def _add_deaths(error: BaseException, of: Plane) -> None:
+    """Add the exit of a component to the error of a test that fails because of it."""
+    if not isinstance(error, ComponentDiedError):
         try:
             of.check()
         except ComponentDiedError as death:
-            why.add_note(str(death))
+            error.add_note(str(death))

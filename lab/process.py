@@ -1,4 +1,4 @@
-"""One program of a plane or of a node: started, watched, paused, stopped, with its output in a file."""
+"""A program of a plane or a node: start, watch, pause and stop it, with its output in a file."""
 
 import contextlib
 import os
@@ -14,9 +14,9 @@ _LAST_LINES = 15
 
 
 class Process:
-    """A program that ought to run until we stop it.
+    """A program that should run until it is stopped.
 
-    With `through`, a command that enters or makes namespaces and then starts the program as its child (nsenter and
+    With `through`, a command that enters or creates namespaces and then starts the program as its child (nsenter and
     unshare do, for a pid namespace); signals go to that child.
     """
 
@@ -40,12 +40,12 @@ class Process:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=dict(self._environment),
-                start_new_session=True,  # a terminal's Ctrl-C is for whoever uses the lab, not for its parts
+                start_new_session=True,  # Ctrl-C in a terminal is for the user of the lab, not for its components
             )
 
     @property
     def pid(self) -> int:
-        """The program's own process, as this machine numbers it."""
+        """The PID of the program itself on this machine."""
         if self._popen is None:
             raise LabError(f"{self.name} is not running")
         if not self._enters_namespaces:
@@ -57,7 +57,7 @@ class Process:
         return self._popen is not None and self._popen.poll() is None
 
     def check(self) -> None:
-        """Raise if the program ended by itself."""
+        """Raise an error if the program exited by itself."""
         if self._popen is not None and (code := self._popen.poll()) is not None:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             raise ComponentDiedError(f"{self.name} died ({how}); the end of {self.log}:\n{self.last_lines()}")
@@ -68,7 +68,7 @@ class Process:
         return "(no log)"
 
     def pause(self) -> None:
-        """Freeze it: connections stay open and nothing answers."""
+        """Pause the program: connections stay open without responses."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -76,21 +76,21 @@ class Process:
         self._wake()
 
     def kill(self) -> None:
-        """End it behind our own back: `check` will find it dead."""
+        """Kill the program unexpectedly: `check` then finds it dead."""
         if self.running:
             with contextlib.suppress(ProcessLookupError, ComponentDiedError):
                 os.kill(self.pid, signal.SIGKILL)
             self._wake()
 
     def stop(self) -> None:
-        """End it, at once: an API server takes up to a minute over SIGTERM while watches are open."""
+        """Kill the program immediately: with open watches, an API server takes up to a minute after SIGTERM."""
         self.kill()
         if self._popen:
             self._popen.wait()
             self._popen = None
 
     def _wake(self) -> None:
-        """Nsenter stops itself when its child is stopped; left so, it would never notice that the child has ended."""
+        """Continue nsenter, which stops itself when its child is stopped and would not notice that the child exits."""
         if self._popen:
             self._popen.send_signal(signal.SIGCONT)
 

@@ -1,4 +1,4 @@
-"""Telling whoever waits how far a long step has come: one redrawn line on a terminal, a line now and then elsewhere."""
+"""Progress of long steps: one redrawn line on a terminal, an occasional line elsewhere."""
 
 import sys
 import time
@@ -10,12 +10,12 @@ _SECONDS_BETWEEN_DRAWINGS = 0.2
 
 
 def say(text: str) -> None:
-    """One line about what happens now. On the error stream, so that a command's output stays its own."""
+    """Print a progress line to standard error, so that standard output has only the command's output."""
     print(f"lab: {text}", file=sys.stderr, flush=True)
 
 
 class Progress:
-    """`with Progress("building", total=300, unit="packages") as progress: … progress.advance()`."""
+    """A progress line: `with Progress("building", total=300, unit="packages") as progress: … progress.advance()`."""
 
     def __init__(self, title: str, *, total: int, unit: str, note: str = "") -> None:
         self._title = title

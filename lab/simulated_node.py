@@ -1,4 +1,4 @@
-"""A Node object as a cloud's kubelet registers it: about 14 KB, most of it the list of images."""
+"""A Node object as registered by a cloud's kubelet: about 14 KB, most of it the list of images."""
 
 import hashlib
 import uuid
@@ -17,7 +17,7 @@ from lightkube.models.core_v1 import Taint as TaintModel
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Node
 
-from lab import fake_stages
+from lab import simulated_stages
 from lab.taints import Taint
 
 _IMAGES = 50
@@ -48,7 +48,7 @@ _LABELS = {
     "topology.kubernetes.io/zone": "eu-central-1a",
 }
 _ANNOTATIONS = {
-    fake_stages.ANNOTATION: fake_stages.ANNOTATED,
+    simulated_stages.ANNOTATION: simulated_stages.ANNOTATED,
     "alpha.kubernetes.io/provided-node-ip": "192.0.2.3",
     "csi.volume.kubernetes.io/nodeid": '{"ebs.csi.aws.com":"i-0123456789abcdef0"}',
     "node.alpha.kubernetes.io/ttl": "0",
@@ -57,7 +57,7 @@ _ANNOTATIONS = {
 
 
 def node_object(name: str, version: str, taints: Sequence[Taint], labels: Mapping[str, str]) -> Node:
-    """Not Ready, as every node is when it registers."""
+    """Return a Node that is not Ready, like every node when it registers."""
     return Node(
         metadata=ObjectMeta(
             name=name,
@@ -109,7 +109,7 @@ def _info(name: str, version: str) -> NodeSystemInfo:
 
 
 def _host(name: str) -> str:
-    """A host's name, which cannot be as long as a node's."""
+    """Return a host name, which has a lower length limit than a node's name."""
     return name[:63].rstrip(".-")
 
 

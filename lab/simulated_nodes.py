@@ -1,7 +1,7 @@
-"""Simulated nodes: KWOK plays the kubelets, and pods end as the test chooses.
+"""Simulated nodes: KWOK simulates the kubelets, and pods end as the test chooses.
 
 A group of nodes shares a verdict, which becomes KWOK stages that match the group's node names. Two KWOK processes run:
-one keeps the nodes Ready and their leases fresh, the other plays the pods. (One alone drops pods that are bound to a
+one keeps the nodes Ready and renews their leases, the other runs the pods. (One alone drops pods that are bound to a
 node before its own lease cache has seen that node.)
 """
 
@@ -16,11 +16,11 @@ from lightkube import AsyncClient, Client, KubeConfig
 from lightkube.generic_resource import create_global_resource
 from lightkube.resources.core_v1 import Node as NodeObject
 
-from lab import addons, build, fake_stages, runs, waiting
+from lab import addons, build, runs, simulated_stages, waiting
 from lab.errors import LabError
-from lab.fake_node import node_object
-from lab.fake_stages import PASSES, Verdict
 from lab.process import Process
+from lab.simulated_node import node_object
+from lab.simulated_stages import PASSES, Verdict
 from lab.taints import Taint
 
 Stage = create_global_resource("kwok.x-k8s.io", "v1alpha1", "Stage", "stages")
@@ -29,7 +29,7 @@ _LEASE_SECONDS = 40
 
 
 @dataclass(frozen=True)
-class FakeNodes:
+class SimulatedNodes:
     """A group of simulated nodes."""
 
     names: tuple[str, ...]
@@ -37,25 +37,25 @@ class FakeNodes:
     _client: Client
 
     def decide(self, verdict: Verdict) -> None:
-        """From now on, pods on these nodes end this way."""
-        for stage in fake_stages.of_group(self.prefix, verdict):
+        """Set the verdict of pods on these nodes."""
+        for stage in simulated_stages.of_group(self.prefix, verdict):
             self._client.apply(Stage.from_dict(stage), field_manager=addons.FIELD_MANAGER, force=True)
 
     def delete(self) -> None:
-        """Take the nodes away, as an autoscaler does. Their names are not given out again."""
+        """Delete the nodes, like an autoscaler. Their names are not reused."""
         for name in self.names:
             self._client.delete(NodeObject, name)
-        for stage in fake_stages.of_group(self.prefix, PASSES):
+        for stage in simulated_stages.of_group(self.prefix, PASSES):
             self._client.delete(Stage, stage["metadata"]["name"])
 
 
-def group_of(client: Client, node: str) -> FakeNodes | None:
-    """The group that a simulated node shares its verdict with; None if there is no simulated node of that name."""
-    simulated = {fake_stages.ANNOTATION: fake_stages.ANNOTATED}.items()
+def group_of(client: Client, node: str) -> SimulatedNodes | None:
+    """Return the group of a simulated node; None if there is no simulated node of that name."""
+    simulated = {simulated_stages.ANNOTATION: simulated_stages.ANNOTATED}.items()
     for found in client.list(NodeObject, fields={"metadata.name": node}):
         assert found.metadata
         if simulated <= (found.metadata.annotations or {}).items():
-            return FakeNodes((node,), node.rpartition("-")[0], client)
+            return SimulatedNodes((node,), node.rpartition("-")[0], client)
     return None
 
 
@@ -69,11 +69,13 @@ class Simulation:
         self._client = client
         self._kubeconfig = kubeconfig
         node_stages = run.folder / "kwok-nodes.json"
-        node_stages.write_text("\n---\n".join(json.dumps(stage) for stage in fake_stages.FOR_NODES))
+        node_stages.write_text("\n---\n".join(json.dumps(stage) for stage in simulated_stages.FOR_NODES))
         nothing = run.folder / "kwok-pods.json"
         nothing.write_text("")
         common = [str(programs.path("kwok")), f"--kubeconfig={kubeconfig}"]
-        common += [f"--manage-nodes-with-annotation-selector={fake_stages.ANNOTATION}={fake_stages.ANNOTATED}"]
+        common += [
+            f"--manage-nodes-with-annotation-selector={simulated_stages.ANNOTATION}={simulated_stages.ANNOTATED}"
+        ]
         nodes = [*common, f"--config={node_stages}", f"--node-lease-duration-seconds={_LEASE_SECONDS}"]
         pods = [*common, f"--config={nothing}", "--node-lease-duration-seconds=0", "--enable-crds=Stage"]
         environment = run.environment()
@@ -85,18 +87,18 @@ class Simulation:
     def start(self) -> None:
         addons.apply(self._client, self._programs.path("kwok.x-k8s.io_stages.yaml").read_text())
         waiting.until("the API serves KWOK's stages", self._stages_are_served, 60)
-        for stage in fake_stages.FOR_ALL_PODS:
+        for stage in simulated_stages.FOR_ALL_PODS:
             self._client.apply(Stage.from_dict(stage), field_manager=addons.FIELD_MANAGER, force=True)
         for process in self.processes:
             process.start()
 
     def nodes(
         self, count: int, prefix: str, verdict: Verdict, taints: Sequence[Taint], labels: Mapping[str, str]
-    ) -> FakeNodes:
+    ) -> SimulatedNodes:
         if prefix in self._prefixes:
             raise LabError(f"there are simulated nodes called {prefix}-… already")
         self._prefixes.add(prefix)
-        group = FakeNodes(tuple(f"{prefix}-{number}" for number in range(count)), prefix, self._client)
+        group = SimulatedNodes(tuple(f"{prefix}-{number}" for number in range(count)), prefix, self._client)
         group.decide(verdict)
         asyncio.run(self._create([node_object(name, self._version, taints, labels) for name in group.names]))
         return group
@@ -113,6 +115,6 @@ class Simulation:
             await asyncio.gather(*(create(node) for node in nodes))
 
     def _stages_are_served(self) -> bool:
-        for _ in self._client.list(Stage):  # asking happens on the way
+        for _ in self._client.list(Stage):  # this also requests them
             pass
         return True

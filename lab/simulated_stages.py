@@ -1,6 +1,6 @@
-"""How simulated nodes and pods behave, as KWOK stages: pure data.
+"""The behavior of simulated nodes and pods, as KWOK stages: pure data.
 
-Pods that are to run for ever (`restartPolicy: Always`) run. The others get their group's verdict.
+Pods with `restartPolicy: Always` keep running. The others get their group's verdict.
 """
 
 import hashlib
@@ -16,13 +16,13 @@ _LONGEST_NAME = 253
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a pod ends on a simulated node. Use the makers below: `passes()`, `fails(…)`, `HANGS`, `never_starts(…)`."""
+    """How a pod ends on a simulated node. Use the ones below: `passes()`, `fails(…)`, `HANGS`, `never_starts(…)`."""
 
     starts: bool = True
     ends: bool = True
     exit_code: int = 0
     message: str = ""
-    """The termination message; or, of a pod that does not start, what its container waits for."""
+    """The termination message; for a pod that does not start, the reason why its container waits."""
     reason: str = ""
     seconds_to_start: float = 0.3
     seconds_to_end: float = 0.7
@@ -45,17 +45,17 @@ HANGS = Verdict(ends=False)
 
 
 def of_group(prefix: str, verdict: Verdict) -> list[dict[str, Any]]:
-    """The stages that carry out a verdict on the nodes `prefix-0`, `prefix-1`, …"""
+    """Return the stages of a verdict for the nodes `prefix-0`, `prefix-1`, …"""
     return _carrying_out(verdict, prefix, f"^{re.escape(prefix)}-[0-9]+$")
 
 
 def of_pool(pool: str, verdict: Verdict) -> list[dict[str, Any]]:
-    """The same on the nodes that Karpenter's KWOK provider makes for a NodePool, and names after their NodeClaims."""
+    """Return the stages of a verdict for the nodes of a NodePool, which are named after their NodeClaims."""
     return _carrying_out(verdict, f"pool-{pool}", f"^kwok-{re.escape(pool)}-[a-z0-9]{{5}}-")
 
 
 def _carrying_out(verdict: Verdict, prefix: str, nodes: str) -> list[dict[str, Any]]:
-    """Always the same names, so that a new verdict replaces the old; a stage with no part in it matches nothing."""
+    """Return stages with fixed names, so that a new verdict replaces the old one; an unused stage matches nothing."""
     mine = [
         _is(f'.spec.nodeName | if test({json.dumps(nodes)}) then "yes" else "no" end', "yes"),
         _is(".spec.restartPolicy", "Never", "OnFailure"),
@@ -69,18 +69,20 @@ def _carrying_out(verdict: Verdict, prefix: str, nodes: str) -> list[dict[str, A
             [*mine, _is(".status.phase", "Pending"), not_yet],
             verdict.seconds_to_start,
             starting,
+            weight=1,
         ),
         _stage(
             _named(prefix, "ends"),
             [*mine, _is(".status.phase", "Running" if verdict.ends else "-")],
             verdict.seconds_to_end,
             ending,
+            weight=1,
         ),
     ]
 
 
 def _named(prefix: str, what: str) -> str:
-    """A node's name may be as long as a stage's, which has to say more."""
+    """Shorten a name: a node's name can be as long as a stage's name, which contains more."""
     name = f"{prefix}-{what}"
     return name if len(name) <= _LONGEST_NAME else f"{hashlib.sha256(prefix.encode()).hexdigest()[:16]}-{what}"
 
@@ -89,7 +91,10 @@ def _is(key: str, *values: str, negated: bool = False) -> dict[str, Any]:
     return {"key": key, "operator": "NotIn" if negated else "In", "values": list(values)}
 
 
-def _stage(name: str, when: list[dict[str, Any]], seconds: float, status: str, kind: str = "Pod") -> dict[str, Any]:
+def _stage(
+    name: str, when: list[dict[str, Any]], seconds: float, status: str, kind: str = "Pod", *, weight: int = 0
+) -> dict[str, Any]:
+    """Return a stage. Of those that match, one with a weight is used; without weights, any of them."""
     alive = {"key": ".metadata.deletionTimestamp", "operator": "DoesNotExist"}
     return {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
@@ -98,6 +103,7 @@ def _stage(name: str, when: list[dict[str, Any]], seconds: float, status: str, k
         "spec": {
             "resourceRef": {"apiGroup": "v1", "kind": kind},
             "selector": {"matchExpressions": [alive, *when]},
+            "weight": weight,
             "delay": {"durationMilliseconds": round(seconds * 1000)},
             "next": {"statusTemplate": status},
         },
@@ -105,19 +111,19 @@ def _stage(name: str, when: list[dict[str, Any]], seconds: float, status: str, k
 
 
 def _statuses(state: str, *, ready: bool) -> str:
-    """Every container in the same state. Flow style, so that indentation cannot go wrong."""
+    """Return statuses with every container in the same state. Flow style avoids errors of indentation."""
     facts = f'imageID: "", restartCount: 0, ready: {str(ready).lower()}, state: {state}'
     named = "name: {{ .name | Quote }}, image: {{ .image | Quote }}"
     return "containerStatuses: [{{ range .spec.containers }}{" + f"{named}, {facts}" + "},{{ end }}]\n"
 
 
 def _literal(text: str) -> str:
-    """A template that yields exactly this text, whatever is in it: braces, quotes, line ends."""
+    """Return a template that produces exactly this text, including braces, quotes and line ends."""
     return f"{{{{ {json.dumps(text, ensure_ascii=False)} | Quote }}}}"
 
 
 def _conditions(status: str, reason: str, *kinds: str) -> str:
-    """Conditions that all have the same status, for the same reason."""
+    """Return conditions that have the same status and reason."""
     since = "lastTransitionTime: {{ Now | Quote }}"
     listed = [f'{{type: {kind}, status: "{status}", reason: "{reason}", {since}}}' for kind in kinds]
     return f"conditions: [{', '.join(listed)}]\n"
@@ -149,12 +155,26 @@ def _ended(verdict: Verdict) -> str:
 
 _READY = '.status.conditions.[] | select( .type == "Ready" ) | .status'
 
-# What a kubelet reports of a healthy node. Also mends a node that was marked unreachable on a starved machine.
+# What a kubelet reports for a healthy node. Also repairs a node that was marked unreachable on an overloaded machine.
 FOR_NODES = [
     _stage("node-ready", [_is(_READY, "True", negated=True)], 0, _conditions("True", "KubeletReady", "Ready"), "Node")
 ]
 
+# KWOK chooses a pod's stage when the pod changes, not when a stage is added. So a pod that arrives before the stages of
+# its group is changed every second, until they have arrived.
+_AWAITS_STAGES = _stage(
+    "awaits-stages",
+    [
+        _is(".spec.restartPolicy", "Never", "OnFailure"),
+        _is(".status.phase", "Pending"),
+        {"key": ".status.startTime", "operator": "DoesNotExist"},
+    ],
+    1,
+    "message: {{ Now | Quote }}\n",
+)
+
 FOR_ALL_PODS = [
+    _AWAITS_STAGES,
     _stage("runs-for-ever", [_is(".spec.restartPolicy", "Always"), _is(".status.phase", "Pending")], 0.3, _running()),
     {
         "apiVersion": "kwok.x-k8s.io/v1alpha1",
@@ -166,7 +186,7 @@ FOR_ALL_PODS = [
             "next": {"finalizers": {"empty": True}, "delete": True},
         },
     },
-    # KWOK plays pods only on nodes it manages, and it manages nodes only if some stage is about nodes. This one never
-    # applies: the other process looks after the nodes.
+    # KWOK simulates pods only on nodes it manages, and manages nodes only if there is a stage for nodes. This one never
+    # applies: the other process manages the nodes.
     _stage("nodes-are-not-mine", [_is(".metadata.name", "-")], 0, "phase: Running\n", "Node"),
 ]

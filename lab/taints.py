@@ -1,4 +1,4 @@
-"""A taint, as the lab's nodes are given them."""
+"""A taint of the lab's nodes."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _KEY = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]
 
 @dataclass(frozen=True)
 class Taint:
-    """Checked at once: a kubelet that is given a bad one only dies."""
+    """A taint. It is validated immediately: a kubelet exits on an invalid one."""
 
     key: str
     effect: str = "NoSchedule"
@@ -19,9 +19,9 @@ class Taint:
 
     def __post_init__(self) -> None:
         if not _KEY.fullmatch(self.key):
-            raise LabError(f"{self.key!r} cannot be a taint's key; gate or example.com/gate could")
+            raise LabError(f"{self.key!r} is invalid; expected a taint key such as gate or example.com/gate")
         if self.effect not in EFFECTS:
-            raise LabError(f"{self.effect!r} is not a taint's effect; there are {', '.join(EFFECTS)}")
+            raise LabError(f"{self.effect!r} is invalid; expected {', '.join(EFFECTS)}")
 
     def as_dict(self) -> dict[str, str]:
         return {"key": self.key, "value": self.value, "effect": self.effect}

@@ -1,4 +1,4 @@
-"""Waiting for something to come about, and noticing early that it will not."""
+"""Wait for a condition, and stop early if it cannot be met."""
 
 import time
 from collections.abc import Callable
@@ -21,9 +21,9 @@ def until(
     *,
     alive: Callable[[], None] = _nothing_can_die,
 ) -> T:
-    """Ask until there is something in the answer; an exception counts as "not yet".
+    """Call a function until its result is truthy; an exception counts as not yet.
 
-    `alive` raises once waiting has become pointless, because something that has to run has died.
+    `alive` raises an error when waiting is pointless, because a required program has exited.
     """
     deadline = time.monotonic() + seconds
     last: Exception | None = None
@@ -32,8 +32,8 @@ def until(
         try:
             result = answer()
             last = None
-        except Exception as why:  # noqa: BLE001  any failure of the thing waited for means "not yet"
-            result, last = None, why
+        except Exception as error:  # noqa: BLE001  any failure of the thing waited for means "not yet"
+            result, last = None, error
         if result:
             return result
         if time.monotonic() > deadline:

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -17,6 +18,42 @@ from lab import waiting
 # An example that a busy machine held up is no failure.
 hypothesis.settings.register_profile("patient", hypothesis.settings(), deadline=None)
 hypothesis.settings.load_profile("patient")
+
+LONGEST_FIRST = (
+    "cluster/test_component_apply.py",
+    "cluster/test_component_terraform.py",
+    "cluster/test_controller_process.py",
+    "cluster/test_killed.py",
+    "cluster/test_removal.py",
+    "cluster/test_chart_rights.py",
+    "attacks/test_agents_contested_gate.py",
+    "cluster/test_controller_faults.py",
+    "attacks/test_controller_limits.py",
+    "cluster/test_console.py",
+    "cluster/test_daemonset_scenarios.py",
+    "cluster/test_replicas.py",
+    "attacks/test_forged_workers.py",
+    "cluster/test_component_pulumi.py",
+    "cluster/test_cli.py",
+    "cluster/test_simulated_nodes.py",
+    "e2e/test_daemonset_rounds.py",
+    "e2e/test_chart_matrix.py",
+    "e2e/test_chart_daemonset.py",
+    "e2e/test_chart_controller.py",
+    "e2e/test_troubleshooting.py",
+    "e2e/test_demo.py",
+    "e2e/test_component.py",
+)
+"""Files that take a minute or more. Files run in parallel, and one that starts last would run alone at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _rank(item.path))
+
+
+def _rank(path: Path) -> int:
+    name = f"{path.parent.name}/{path.name}"
+    return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
 
 
 @pytest.fixture(scope="session")

@@ -11,13 +11,13 @@ import yaml
 
 import lab
 from kube_node_ready.kube.access import Access, access
-from kube_node_ready.kube.client import Kube
-from kube_node_ready.kube.errors import AccessError, Refused
+from kube_node_ready.kube.client import KubeClient
+from kube_node_ready.kube.errors import AccessError, Rejected
 
 
-def use(how: Access, what: Callable[[Kube], Awaitable[Any]]) -> None:
+def use(how: Access, what: Callable[[KubeClient], Awaitable[Any]]) -> None:
     async def main() -> None:
-        async with Kube(how) as kube:
+        async with KubeClient(how) as kube:
             await what(kube)
 
     asyncio.run(main())
@@ -54,7 +54,7 @@ def test_a_token_that_the_server_refuses_for_good_is_refused(plane: lab.Plane, n
     config["users"][0]["user"] = {"token": "worthless"}
     file = tmp_path / "kubeconfig"
     file.write_text(yaml.safe_dump(config))
-    with pytest.raises(Refused, match="401 Unauthorized"):
+    with pytest.raises(Rejected, match="401 Unauthorized"):
         use(access(file), lambda kube: kube.get("/api"))
 
 

@@ -9,16 +9,17 @@ from lightkube.resources.admissionregistration_v1 import ValidatingAdmissionPoli
 from lightkube.resources.core_v1 import Node as NodeObject
 
 import lab
-from kube_node_ready.daemonset.api import MERGE_PATCH, Api
-from kube_node_ready.kube.errors import LostRace, Refused
+from kube_node_ready.agent.api import MERGE_PATCH, Api
+from kube_node_ready.kube.errors import Conflict, Rejected
 from lab import waiting
-from tests.daemonset_real import VALUES
-from tests.daemonset_scenarios import FOREIGN, GATE, LABEL
-from tests.installed import Release, api_of, apply
-from tests.operator import taints
+from tests.support.agent_live import VALUES
+from tests.support.chart_release import Release, api_of, apply
+from tests.support.controller_process import taints
+from tests.support.scenarios.agent import FOREIGN, GATE, LABEL
 
 NAMESPACE = "admission-policy"
 PATIENCE = 180
+RECORD = "node-ready/verification"
 Json = dict[str, Any]
 Change = Callable[[Json], Json]
 
@@ -36,7 +37,7 @@ class Cast(NamedTuple):
 def cast(plane: lab.Plane) -> Iterator[Cast]:
     release = Release(plane, NAMESPACE, VALUES)
     release.install()
-    home, other = plane.fake_nodes(2, prefix=NAMESPACE, taints=taints(GATE, FOREIGN)).names
+    home, other = plane.simulated_nodes(2, prefix=NAMESPACE, taints=taints(GATE, FOREIGN)).names
     release.wait_for_policy(home)
     yield Cast(release, home, other, release.api(pod=release.put_pod(home)))
     release.uninstall()
@@ -59,12 +60,12 @@ def is_changed(change: Json) -> Change:
     return lambda _: change
 
 
-def with_condition(kind: str, status: str) -> Change:
+def with_condition(kind: str, status: str, message: str = "", reason: str = "Stolen", *, count: int = 1) -> Change:
     """As a merge patch has it: the whole list."""
 
     def change(node: Json) -> list[Json]:
         others = [one for one in node["status"]["conditions"] if one["type"] != kind]
-        return [*others, {"type": kind, "status": status, "reason": "Stolen"}]
+        return [*others, *[{"type": kind, "status": status, "reason": reason, "message": message}] * count]
 
     return of_conditions(change)
 
@@ -76,6 +77,10 @@ VERIFICATION: dict[str, Change] = {
     "the label is set": is_changed({"metadata": {"labels": {LABEL: "true"}}}),
     "the record is written": is_changed({"metadata": {"annotations": {"node-ready/verification": "{}"}}}),
     "the condition is set": with_condition("NodeVerified", "True"),
+    "the largest record is written": is_changed(
+        {"metadata": {"annotations": {"node-ready/verification": "x" * 2**14}}}
+    ),
+    "the largest condition is set": with_condition("NodeVerified", "True", "x" * 2**15, "x" * 2**10),
 }
 OWNER = {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "b"}
 ANYTHING_ELSE: dict[str, tuple[Change, str]] = {
@@ -106,6 +111,19 @@ ANYTHING_ELSE: dict[str, tuple[Change, str]] = {
 }
 
 
+TOO_LARGE: dict[str, tuple[Change, str]] = {
+    "the record leaves no room for annotations": (
+        is_changed({"metadata": {"annotations": {RECORD: "x" * (2**14 + 1)}}}),
+        "annotations",
+    ),
+    "the condition has a long message": (with_condition("NodeVerified", "True", "x" * (2**15 + 1)), "conditions"),
+    "the condition has a long reason": (with_condition("NodeVerified", "True", reason="x" * 1025), "conditions"),
+    "the condition has a long status": (with_condition("NodeVerified", "x" * 10), "conditions"),
+    "the condition is there twice": (with_condition("NodeVerified", "True", count=2), "conditions"),
+}
+ANYTHING_ELSE |= TOO_LARGE
+
+
 def refusal(plane: lab.Plane, api: Api, node: str, change: Change) -> str:
     """Why the change is refused; empty if it is not. It is not made: the API server decides as if it were."""
 
@@ -117,9 +135,9 @@ def refusal(plane: lab.Plane, api: Api, node: str, change: Change) -> str:
         part = "/status" if "status" in patch else ""
         try:
             api.patch(f"/api/v1/nodes/{node}{part}?dryRun=All", body.encode(), MERGE_PATCH)
-        except Refused as why:
+        except Rejected as why:
             return [why.message]
-        except LostRace:  # the simulated kubelet wrote meanwhile
+        except Conflict:  # the simulated kubelet wrote meanwhile
             return None
         return [""]
 
@@ -136,7 +154,7 @@ def test_its_own_node_can_be_verified(cast: Cast, what: str) -> None:
 def test_another_node_cannot(cast: Cast, what: str) -> None:
     said = refusal(cast.release.plane, cast.thief, cast.other, VERIFICATION[what])
     name = cast.release.account
-    assert said.endswith(f'a pod of {name} on node "{cast.home}" may write to that Node only, not to "{cast.other}"'), (
+    assert said.endswith(f'a pod of {name} on node "{cast.home}" can write to that Node only, not to "{cast.other}"'), (
         said
     )
 
@@ -151,7 +169,7 @@ def test_nothing_else_of_its_own_node_can_be_changed(cast: Cast, what: str) -> N
 @pytest.mark.parametrize("what", VERIFICATION)
 def test_a_token_that_tells_no_node_is_good_for_none(cast: Cast, what: str) -> None:
     said = refusal(cast.release.plane, cast.release.api(), cast.home, VERIFICATION[what])
-    assert said.endswith(f"this token of {cast.release.account} does not tell a node, and may write to none"), said
+    assert said.endswith(f"this token of {cast.release.account} names no node, so it cannot write to Nodes"), said
 
 
 def test_labels_cannot_be_changed_by_way_of_the_status(cast: Cast) -> None:

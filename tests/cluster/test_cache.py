@@ -8,8 +8,8 @@ import pytest
 
 import lab
 from kube_node_ready.kube.access import Access, access
-from kube_node_ready.kube.client import Kube, PatchKind
-from tests.cached_maps import Copy, play, running, write_at_random
+from kube_node_ready.kube.client import KubeClient, PatchKind
+from tests.support.cached_maps import Copy, play, running, write_at_random
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +23,14 @@ def test_the_cache_equals_the_server_after_hundreds_of_random_writes(admin: Acce
         await copy.equals_the_server()
         assert copy.cache.lists == 1
         assert len(copy.heard.changes) > 100
-        assert not copy.heard.complaints
+        assert not copy.heard.watch_errors
 
     play(admin, namespace, scenario)
 
 
 def test_a_write_is_known_at_once(admin: Access, namespace: str) -> None:
     async def scenario(copy: Copy) -> None:
-        copy.cache.put(await copy.write("a", 1))
+        copy.cache.observe_write(await copy.write("a", 1))
         assert copy.cache.objects == {"a": 1}
 
     play(admin, namespace, scenario)
@@ -42,7 +42,7 @@ def test_what_was_deleted_is_not_put_back(admin: Access, namespace: str) -> None
         await copy.has({"a": 1})
         await copy.delete("a")
         await copy.has({})
-        copy.cache.put(written)
+        copy.cache.observe_write(written)
         assert not copy.cache.objects
 
     play(admin, namespace, scenario)
@@ -52,7 +52,7 @@ def test_what_leaves_the_selector_leaves_the_cache_even_if_it_was_put(admin: Acc
     async def scenario(copy: Copy) -> None:
         await copy.write("a", 1)
         await copy.has({"a": 1})
-        copy.cache.put(await copy.write("a", 2, ours="no"))
+        copy.cache.observe_write(await copy.write("a", 2, ours="no"))
         await copy.has({})
 
     play(admin, namespace, scenario)
@@ -60,7 +60,7 @@ def test_what_leaves_the_selector_leaves_the_cache_even_if_it_was_put(admin: Acc
 
 def test_what_never_matched_the_selector_does_not_stay_when_it_is_put(admin: Access, namespace: str) -> None:
     async def scenario(copy: Copy) -> None:
-        copy.cache.put(await copy.write("stranger", 1, ours="no"))
+        copy.cache.observe_write(await copy.write("stranger", 1, ours="no"))
         await copy.write("a", 1)
         await copy.has({"a": 1})
 
@@ -82,7 +82,7 @@ def test_events_that_change_nothing_we_keep_are_not_told(admin: Access, namespac
 
 def test_only_metadata_comes_when_only_metadata_is_wanted(admin: Access, namespace: str) -> None:
     async def main() -> None:
-        async with Kube(admin) as kube:
+        async with KubeClient(admin) as kube:
             copy = Copy(kube, namespace, metadata_only=True)
             await copy.write("a", 7)
             async with running(copy):
@@ -102,7 +102,7 @@ def test_an_object_that_cannot_be_read_costs_nobody_else_anything(admin: Access,
         await copy.has({"good": 1, "bad": 1})
         await copy.write("bad", "not a number")
         await copy.has({"good": 1})
-        assert any("'not a number'" in complaint for complaint in copy.heard.complaints)
+        assert any("'not a number'" in complaint for complaint in copy.heard.watch_errors)
         await copy.write("good", 2)
         await copy.write("bad", 2)
         await copy.has({"good": 2, "bad": 2})

@@ -7,15 +7,15 @@ from lightkube.resources.core_v1 import Node as NodeObject
 from lightkube.resources.core_v1 import Pod
 
 import lab
-from kube_node_ready import settings
-from kube_node_ready.verify.model import Node
-from kube_node_ready.verify.workerpod import worker_pod
+from kube_node_ready.settings import policy
+from kube_node_ready.verification.model import Node
+from kube_node_ready.verification.worker_pod import worker_pod
 from lab import waiting
-from tests import chart_sets, configs
-from tests.chart import Object, Rendered
-from tests.daemonset_scenarios import GATE, LABEL
-from tests.installed import Release, apply, ready_for_everything
-from tests.operator import taints
+from tests.support import chart_sets, configs
+from tests.support.chart import Object, Rendered
+from tests.support.chart_release import Release, apply, ready_for_everything
+from tests.support.controller_process import taints
+from tests.support.scenarios.agent import GATE, LABEL
 
 PATIENCE = 180
 
@@ -44,7 +44,7 @@ def pods(made: Rendered) -> Iterator[Object]:
     """Of the workload, and of a worker as the controller makes it."""
     yield {"apiVersion": "v1", "kind": "Pod", **made.pod}
     if made.workload["kind"] == "Deployment":
-        yield worker_pod(Node("a", "uid"), 1, settings.template(configs.load(made.file)))
+        yield worker_pod(Node("a", "uid"), 1, policy.template(configs.load(made.file)))
 
 
 @pytest.mark.parametrize("name", [name for name in chart_sets.all_sets() if name != chart_sets.POWERFUL])
@@ -64,32 +64,47 @@ def test_one_that_could_become_root_is_not(ready: lab.Plane) -> None:
         apply(ready, [{**pod, "metadata": metadata, "spec": spec}], "--dry-run=server")
 
 
-def test_the_controller_runs_on_a_cluster_whose_every_node_is_gated(plane: lab.Plane, prefix: str) -> None:
-    release = Release(plane, prefix, {}, workload=True)
-    nodes = plane.fake_nodes(1, prefix=prefix, taints=taints(GATE))
+def test_the_controller_runs_where_every_node_is_gated(plane: lab.Plane, prefix: str) -> None:
+    """The nodes that it can choose from are this test's: other tests have nodes on this plane, too."""
+    own = {"test": prefix}
+    release = Release(plane, prefix, {"controller": {"nodeSelector": own}}, workload=True)
+    nodes = plane.simulated_nodes(1, prefix=prefix, taints=taints(GATE), labels=own)
     try:
         release.install()
-        waiting.until("it runs", lambda: running(release) == set(nodes.names), PATIENCE, alive=plane.check)
+        until_running(release, set(nodes.names))
     finally:
         release.uninstall()
         nodes.delete()
 
 
 def test_the_daemonset_runs_where_nodes_are_unverified(plane: lab.Plane, prefix: str) -> None:
-    release = Release(plane, prefix, {"deploymentMode": "daemonset"}, workload=True)
-    new = plane.fake_nodes(1, prefix=f"{prefix}-new", taints=taints(GATE))
-    known = plane.fake_nodes(1, prefix=f"{prefix}-known", labels={LABEL: "true"})
+    own = {"test": prefix}
+    release = Release(plane, prefix, {"deploymentMode": "daemonset", "daemonset": {"nodeSelector": own}}, workload=True)
+    new = plane.simulated_nodes(1, prefix=f"{prefix}-new", taints=taints(GATE), labels=own)
+    known = plane.simulated_nodes(1, prefix=f"{prefix}-known", labels={LABEL: "true", **own})
     try:
         release.install()
-        waiting.until("it runs on one", lambda: running(release) == set(new.names), PATIENCE, alive=plane.check)
+        until_running(release, set(new.names))
         plane.client.patch(NodeObject, new.names[0], {"metadata": {"labels": {LABEL: "true"}}})
-        waiting.until("it runs on none", lambda: running(release) == set(), PATIENCE, alive=plane.check)
+        until_running(release, set())
         plane.client.patch(NodeObject, known.names[0], {"metadata": {"labels": {LABEL: None}}})
-        waiting.until("it runs on the other", lambda: running(release) == set(known.names), PATIENCE)
+        until_running(release, set(known.names))
     finally:
         release.uninstall()
         new.delete()
         known.delete()
+
+
+def until_running(release: Release, nodes: set[str]) -> None:
+    """Wait until pods of the release run on exactly these nodes; if they do not, show what the cluster reports."""
+    try:
+        waiting.until(
+            f"pods run on {sorted(nodes)}", lambda: running(release) == nodes, PATIENCE, alive=release.plane.check
+        )
+    except lab.NotReadyInTimeError as error:
+        for kind in ("deployments,daemonsets,replicasets,pods", "events", "nodes"):
+            error.add_note(release.plane.kubectl("get", kind, f"--namespace={release.namespace}", "--output=wide"))
+        raise
 
 
 def running(release: Release) -> set[str]:

@@ -17,16 +17,16 @@ from typing import Any
 import pytest
 
 import lab
-from kube_node_ready import settings
-from kube_node_ready.verify.model import Node
-from kube_node_ready.verify.workerpod import worker_pod
-from tests import configs, granted, installed
-from tests.chart_run import a_run
-from tests.check_servers import LOOPBACK
-from tests.daemonset_real import VALUES, a_world, command, environment_of
-from tests.daemonset_scenarios import CONTINUOUS, is_gated, is_released, released
-from tests.installed import Release
-from tests.removal import LEDGER, nodeclaims
+from kube_node_ready.settings import policy
+from kube_node_ready.verification.model import Node
+from kube_node_ready.verification.worker_pod import worker_pod
+from tests.support import chart_release, configs, rbac
+from tests.support.agent_live import VALUES, a_world, command, environment_of
+from tests.support.chart_release import Release
+from tests.support.chart_run import a_run
+from tests.support.check_servers import LOOPBACK
+from tests.support.removal import LEDGER, nodeclaims
+from tests.support.scenarios.agent import CONTINUOUS, is_gated, is_released, released
 
 NO_LIMITS: Mapping[str, object] = {"maxCount": 100, "maxPercent": 100, "maxFailingCount": 100}
 REMOVING = {"deleteFailedNodes": True, "removal": NO_LIMITS}
@@ -55,7 +55,7 @@ def test_a_controller_that_verifies(plane: lab.Plane, prefix: str, tmp_path: Pat
             plane.kubectl("label", "pod", f"--namespace={prefix}", worker, "component-")
             run.until("it was looked up", lambda: operator.said("Unusable worker pod deleted"))
             operator.stop()
-        granted.fit(run.release, spare=of_nodes_and_pods(STREAMED))
+        rbac.fit(run.release, spare=of_nodes_and_pods(STREAMED))
 
 
 def test_a_controller_that_removes(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_controller_that_removes(plane: lab.Plane, prefix: str, tmp_path: Path
             run.until("claims are gone", lambda: not {owned, named} & claims.names())
             run.until("the node is gone", lambda: plain not in run.nodes())
             operator.stop()
-        granted.fit(run.release, spare=STREAMED | granted.EARLIER_LIFE)
+        rbac.fit(run.release, spare=STREAMED | rbac.EARLIER_LIFE)
 
 
 def test_a_controller_that_would_remove_and_is_alone(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
@@ -95,25 +95,25 @@ def test_a_controller_that_would_remove_and_is_alone(plane: lab.Plane, prefix: s
                 run.until("it would be removed", lambda on=node: operator.said("Removal blocked", node=on))
             operator.stop()
         assert made <= claims.names()
-        granted.fit(run.release, spare=STREAMED | granted.EARLIER_LIFE)
+        rbac.fit(run.release, spare=STREAMED | rbac.EARLIER_LIFE)
 
 
 def test_a_controller_that_only_looks(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
     with a_run(plane, prefix, tmp_path, nodeManagement=REMOVING, dryRun=True) as run:
         node = run.join("passes", lab.PASSES)
         with run.controller() as operator:
-            run.until("it would begin", lambda: operator.said("Dry run: would act", on=node))
-        granted.fit(run.release, spare=STREAMED)
+            run.until("it would begin", lambda: operator.said("Dry run: effect skipped", on=node))
+        rbac.fit(run.release, spare=STREAMED)
 
 
 def test_a_worker(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
     dns = {"name": "kube-dns", "namespace": "kube-system"}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": dns, "spec": {"ports": [{"port": 53}]}}
-    installed.apply(plane, [service])
+    chart_release.apply(plane, [service])
     with a_run(plane, prefix, tmp_path) as run:
         account = configs.load(run.release.made.file).worker.service_account_name
         _work(run.release, account, tmp_path / "mounted")
-        granted.fit(run.release, account)
+        rbac.fit(run.release, account)
     plane.kubectl("delete", "service", f"--namespace={dns['namespace']}", dns["name"])
 
 
@@ -121,14 +121,15 @@ def _work(release: Release, account: str, mounted: Path) -> None:
     """A worker's process, with the variables that the controller gives it. Without cluster DNS it fails; it has asked
     for everything by then.
     """
-    pod = worker_pod(Node("a", "uid"), 1, settings.template(configs.load(release.made.file)))
+    pod = worker_pod(Node("a", "uid"), 1, policy.template(configs.load(release.made.file)))
     (container,) = pod["spec"]["containers"]
     told = {one["name"]: one["value"] for one in container["env"] if "value" in one}
     host, port = release.plane.api_endpoint
     where = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)}
     release.mount(mounted, account=account)
     program = (
-        "import os, sys; from kube_node_ready import worker; worker.work(os.environ, folder=sys.argv[1], dry_run=True)"
+        "import os, sys; from kube_node_ready.worker import main as worker; "
+        "worker.work(os.environ, folder=sys.argv[1], dry_run=True)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(mounted)],
@@ -148,7 +149,7 @@ def test_the_daemonset(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
             world.until("the gate is closed", lambda: is_gated(world))
             world.heal_network()
             world.until("released again", lambda: is_released(world))
-        granted.fit(release)
+        rbac.fit(release)
 
 
 def test_a_daemonset_that_only_looks(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
@@ -157,10 +158,10 @@ def test_a_daemonset_that_only_looks(plane: lab.Plane, prefix: str, tmp_path: Pa
         environment = environment_of(release, plane.api_endpoint, NODE_NAME="any", METRICS_PORT=str(_a_free_port()))
         with subprocess.Popen(command(tmp_path), env=environment, stdout=subprocess.PIPE, text=True) as looking:
             assert looking.stdout
-            assert any("Dry run: nothing is changed" in line for line in looking.stdout)
+            assert any("Dry run: no changes made" in line for line in looking.stdout)
             looking.terminate()
             assert looking.wait(120) in (0, 1), "by what the checks said"
-        granted.fit(release)
+        rbac.fit(release)
 
 
 @contextmanager
@@ -205,18 +206,18 @@ def test_everything_else_is_refused(plane: lab.Plane, prefix: str, role: str) ->
         account = release.account
         if role == "worker":
             account = configs.load(release.made.file).worker.service_account_name
-        held = granted.granted(release, account, {prefix, *granted.PLACES})
+        held = rbac.granted(release, account, {prefix, *rbac.PLACES})
         names = {"", "other", *(right.name for right in held)}
         assert {right.resource for right in held} & set(KINDS), "of those asked for, some are granted"
-        with installed.reviews(plane, release.user(account)) as allow:
-            for use in _uses(("", prefix, *granted.PLACES), names):
+        with chart_release.reviews(plane, release.user(account)) as allow:
+            for use in _uses(("", prefix, *rbac.PLACES), names):
                 allowed = allow(use.verb, use.resource, use.place, use.name)
                 assert allowed == any(right.covers(use) for right in held), use
     finally:
         release.uninstall()
 
 
-def _uses(places: Iterable[str], names: Iterable[str]) -> Iterator[granted.Right]:
+def _uses(places: Iterable[str], names: Iterable[str]) -> Iterator[rbac.Right]:
     for place, kind, verb in itertools.product(places, KINDS, VERBS):
         for name in names if kind in NAMED else ("",):
-            yield granted.Right(place, kind, name, verb)
+            yield rbac.Right(place, kind, name, verb)

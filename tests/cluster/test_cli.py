@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lab import invocation, remains, runs, waiting
-from tests.shell import NAME, ROOT, kept_cluster, kept_folder, machine, run_lab, traces, wait_gone
+from lab import cleanup, command_hint, runs, waiting
+from tests.support.shell import NAME, ROOT, kept_cluster, kept_folder, machine, run_lab, traces, wait_gone
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_kubectl_gets_all_that_follows_it() -> None:
 
 def test_a_cluster_whose_processes_died_is_called_dead(cluster: Path) -> None:
     """As after a reboot of the machine; `down` still takes it away."""
-    for pid in remains.processes(cluster):
+    for pid in cleanup.processes(cluster):
         os.kill(pid, signal.SIGKILL)
     assert re.search(rf"^{NAME} +dead", run_lab("status").stdout, re.MULTILINE)
     assert run_lab("down").returncode == 0
@@ -87,7 +87,7 @@ def test_an_interrupted_up_leaves_nothing() -> None:
     [
         (
             ["kubectl", "get", "nodes"],
-            f"there is no cluster '{NAME}'; `{invocation.lab(f'--name {NAME} up')}` starts one",
+            f"there is no cluster '{NAME}'; `{command_hint.lab(f'--name {NAME} up')}` starts one",
         ),
         (["up", "--kubernetes", "1.99.9"], "no Kubernetes '1.99.9'"),
         (["heal", "nobody"], "there is no cluster '"),
@@ -104,11 +104,11 @@ def test_a_mistake_gets_one_sentence(words: list[str], complaint: str) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--taint", "node-ready/unverified"], "a taint looks like key:NoSchedule or key=value:NoExecute"),
-        (["--taint", "not a key:NoSchedule"], "'not a key' cannot be a taint's key; gate or example.com/gate could"),
-        (["--taint", "key:Never"], "'Never' is not a taint's effect; there are NoSchedule"),
+        (["--taint", "node-ready/unverified"], "expected a taint such as key:NoSchedule or key=value:NoExecute"),
+        (["--taint", "not a key:NoSchedule"], "'not a key' is invalid; expected a taint key such as gate"),
+        (["--taint", "key:Never"], "'Never' is invalid; expected NoSchedule"),
         (["--nodes", "-1"], "--nodes"),
-        (["--fake", "many"], "'many': a number of nodes is 0 or more"),
+        (["--fake", "many"], "'many' is invalid; expected a number of nodes, 0 or more"),
     ],
 )
 def test_a_bad_value_gets_one_sentence(words: list[str], complaint: str) -> None:

@@ -10,24 +10,24 @@ import pytest
 import lab
 from kube_node_ready import __version__
 from kube_node_ready.kube.access import Access, access
-from kube_node_ready.kube.client import Call, Kube, PatchKind, resource
+from kube_node_ready.kube.client import Call, KubeClient, PatchKind, resource
 from kube_node_ready.kube.errors import (
     AlreadyExists,
-    Gone,
+    Conflict,
+    Expired,
     KubeError,
-    LostRace,
     NotFound,
-    Refused,
-    Silent,
+    Rejected,
     Throttled,
     Unreachable,
+    WatchStalled,
 )
-from kube_node_ready.kube.limits import Limit
-from tests.proxy import Cuts, Proxy, Says, Stalls, in_turn
+from kube_node_ready.kube.rate_limit import TokenBucket
+from tests.support.faulty_proxy import Cuts, Proxy, Says, Stalls, in_turn
 
 NODES = "/api/v1/nodes"
 NOBODY = "11111111-1111-1111-1111-111111111111"
-Use = Callable[[Kube], Awaitable[Any]]
+Use = Callable[[KubeClient], Awaitable[Any]]
 
 
 def body(value: object) -> bytes:
@@ -36,7 +36,7 @@ def body(value: object) -> bytes:
 
 def use(how: Access, what: Use, **options: Any) -> Any:  # noqa: ANN401  whatever the test wants to know
     async def main() -> Any:  # noqa: ANN401
-        async with Kube(how, **options) as kube:
+        async with KubeClient(how, **options) as kube:
             return await what(kube)
 
     return asyncio.run(main())
@@ -69,19 +69,19 @@ def test_a_json_patch_whose_test_fails_is_a_lost_race_and_changes_nothing(admin:
         {"op": "remove", "path": "/metadata/labels/kept"},
         {"op": "test", "path": "/spec/taints/0/key", "value": "other"},
     ]
-    with pytest.raises(LostRace):
+    with pytest.raises(Conflict):
         use(admin, patch(node, change, PatchKind.JSON))
     assert json.loads(use(admin, lambda kube: kube.get(node)))["metadata"]["labels"]["kept"] == "yes"
 
 
 def test_a_json_patch_of_something_that_is_not_there_is_a_lost_race(admin: Access, node: str) -> None:
-    with pytest.raises(LostRace):
+    with pytest.raises(Conflict):
         use(admin, patch(node, [{"op": "remove", "path": "/spec/taints/9"}], PatchKind.JSON))
 
 
 def test_a_json_patch_that_makes_the_object_invalid_is_refused_with_the_reason(admin: Access, node: str) -> None:
     change = [{"op": "add", "path": "/metadata/labels/bad", "value": "not good!"}]
-    with pytest.raises(Refused, match="a valid label must be") as refused:
+    with pytest.raises(Rejected, match="a valid label must be") as refused:
         use(admin, patch(node, change, PatchKind.JSON))
     assert refused.value.status == 422
 
@@ -89,27 +89,27 @@ def test_a_json_patch_that_makes_the_object_invalid_is_refused_with_the_reason(a
 @pytest.mark.parametrize("kind", [PatchKind.STRATEGIC, PatchKind.MERGE])
 def test_a_patch_for_another_life_of_the_node_is_a_lost_race(admin: Access, node: str, kind: PatchKind) -> None:
     change = {"metadata": {"uid": NOBODY, "annotations": {"a": "b"}}}
-    with pytest.raises(LostRace):
+    with pytest.raises(Conflict):
         use(admin, patch(f"{node}/status", change, kind))
 
 
 def test_a_patch_of_a_past_version_is_a_lost_race(admin: Access, node: str) -> None:
-    with pytest.raises(LostRace):
+    with pytest.raises(Conflict):
         use(admin, patch(node, {"metadata": {"resourceVersion": "1"}}, PatchKind.MERGE))
 
 
 def test_a_replace_of_a_past_version_is_a_lost_race(admin: Access, node: str) -> None:
-    async def late(kube: Kube) -> None:
+    async def late(kube: KubeClient) -> None:
         seen = await kube.get(node)
         await kube.patch(node, body({"metadata": {"labels": {"new": "1"}}}), PatchKind.MERGE)
         await kube.replace(node, seen)
 
-    with pytest.raises(LostRace):
+    with pytest.raises(Conflict):
         use(admin, late)
 
 
 def test_a_delete_of_another_life_deletes_nothing(admin: Access, node: str) -> None:
-    with pytest.raises(LostRace, match="does not match the UID"):
+    with pytest.raises(Conflict, match="does not match the UID"):
         use(admin, lambda kube: kube.delete(node, uid=NOBODY))
     uid = json.loads(use(admin, lambda kube: kube.get(node)))["metadata"]["uid"]
     use(admin, lambda kube: kube.delete(node, uid=uid))
@@ -135,9 +135,9 @@ def test_a_pod_that_exists_already_is_said_to(admin: Access, namespace: str) -> 
         (patch(f"{NODES}/none", [], PatchKind.JSON), NotFound, 'nodes "none" not found'),
         (lambda kube: kube.delete(f"{NODES}/none", uid=NOBODY), NotFound, 'nodes "none" not found'),
         (lambda kube: kube.get("/apis/no.such.group/v1/things"), NotFound, "404 page not found"),
-        (lambda kube: kube.get(NODES, fieldSelector="spec.none=1"), Refused, "field label not supported"),
-        (lambda kube: kube.create(NODES, b"{"), Refused, "unexpected end|couldn't get version"),
-        (lambda kube: kube.create("/api/v1/namespaces/default/pods", body({"spec": {}})), Refused, "Required value"),
+        (lambda kube: kube.get(NODES, fieldSelector="spec.none=1"), Rejected, "field label not supported"),
+        (lambda kube: kube.create(NODES, b"{"), Rejected, "unexpected end|couldn't get version"),
+        (lambda kube: kube.create("/api/v1/namespaces/default/pods", body({"spec": {}})), Rejected, "Required value"),
         (lambda kube: kube.get(NODES, resourceVersion="99999999"), Unreachable, "Too large resource version"),
     ],
 )
@@ -152,7 +152,7 @@ def test_each_answer_of_the_server_has_its_error(
 def test_who_lacks_a_right_is_refused_with_the_servers_words(plane: lab.Plane, namespace: str) -> None:
     someone = access(plane.kubeconfig(f"{namespace}/default"))
     assert someone.namespace == "default"
-    with pytest.raises(Refused, match="cannot list resource") as refused:
+    with pytest.raises(Rejected, match="cannot list resource") as refused:
         use(someone, lambda kube: kube.get(NODES))
     assert refused.value.status == 403
     assert str(refused.value).startswith("GET /api/v1/nodes: nodes is forbidden")
@@ -161,7 +161,7 @@ def test_who_lacks_a_right_is_refused_with_the_servers_words(plane: lab.Plane, n
 def test_calls_are_counted_by_what_they_are_about(admin: Access, node: str) -> None:
     calls: list[Call] = []
 
-    async def some(kube: Kube) -> None:
+    async def some(kube: KubeClient) -> None:
         await kube.get(node)
         await kube.patch(f"{node}/status", b"{}", PatchKind.STRATEGIC)
         with pytest.raises(NotFound):
@@ -170,7 +170,7 @@ def test_calls_are_counted_by_what_they_are_about(admin: Access, node: str) -> N
             async for _ in lines:
                 break
 
-    use(admin, some, observe=calls.append)
+    use(admin, some, on_call=calls.append)
     assert [(call.verb, call.resource, call.status) for call in calls] == [
         ("get", "nodes", 200),
         ("patch", "nodes/status", 200),
@@ -198,7 +198,7 @@ def test_a_path_is_about_a_resource(path: str, about: str) -> None:
 def test_the_server_knows_us_by_name_and_version(plane: lab.Plane, admin: Access) -> None:
     agents: list[str] = []
 
-    async def scenario(proxy: Proxy, kube: Kube) -> None:
+    async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = lambda request: agents.append(request.headers["User-Agent"])
         await kube.get(NODES)
 
@@ -210,25 +210,25 @@ def test_the_server_knows_us_by_name_and_version(plane: lab.Plane, admin: Access
 
 
 def test_calls_are_limited_and_watches_are_not(admin: Access) -> None:
-    async def times(kube: Kube) -> float:
+    async def times(kube: KubeClient) -> float:
         began = asyncio.get_running_loop().time()
         await asyncio.gather(*(kube.get("/version") for _ in range(4)))
         took = asyncio.get_running_loop().time() - began
         async with kube.stream(NODES, watch="1", timeoutSeconds="1"):
             return took
 
-    async def far_ahead(kube: Kube) -> None:
+    async def far_ahead(kube: KubeClient) -> None:
         await kube.get("/version")
         async with asyncio.timeout(30), kube.stream(NODES, watch="1", timeoutSeconds="1"):
             pass
 
-    assert use(admin, times, limit=Limit(qps=10, burst=1)) >= 0.3
-    use(admin, far_ahead, limit=Limit(qps=0.001, burst=1))
+    assert use(admin, times, limit=TokenBucket(qps=10, burst=1)) >= 0.3
+    use(admin, far_ahead, limit=TokenBucket(qps=0.001, burst=1))
 
 
-def through(admin: Access, scenario: Callable[[Proxy, Kube], Awaitable[None]]) -> None:
+def through(admin: Access, scenario: Callable[[Proxy, KubeClient], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with Proxy(admin) as proxy, Kube(proxy.access) as kube:
+        async with Proxy(admin) as proxy, KubeClient(proxy.access) as kube:
             await scenario(proxy, kube)
 
     asyncio.run(main())
@@ -236,7 +236,7 @@ def through(admin: Access, scenario: Callable[[Proxy, Kube], Awaitable[None]]) -
 
 @pytest.mark.parametrize("fault", [Cuts(), Cuts(after=20), Says(500), Says(503, b"no upstream"), Says(504)])
 def test_half_an_answer_and_no_answer_are_unreachable(admin: Access, fault: Cuts | Says) -> None:
-    async def scenario(proxy: Proxy, kube: Kube) -> None:
+    async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = lambda _: fault
         with pytest.raises(Unreachable):
             await kube.get("/api/v1/namespaces/default")
@@ -248,17 +248,17 @@ def test_half_an_answer_and_no_answer_are_unreachable(admin: Access, fault: Cuts
 
 @pytest.mark.parametrize("fault", [Stalls(after=0), Stalls(after=20)])
 def test_a_call_ends_within_its_time(admin: Access, fault: Stalls) -> None:
-    async def scenario(proxy: Proxy, kube: Kube) -> None:
+    async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = lambda _: fault
         async with asyncio.timeout(20):
-            with pytest.raises(Unreachable, match="GET /api/v1/namespaces/default: no answer in time"):
-                await kube.get("/api/v1/namespaces/default", within=0.3)
+            with pytest.raises(Unreachable, match="GET /api/v1/namespaces/default: no response in time"):
+                await kube.get("/api/v1/namespaces/default", timeout_seconds=0.3)
 
     through(admin, scenario)
 
 
 def test_throttling_says_when_to_come_back(admin: Access) -> None:
-    async def scenario(proxy: Proxy, kube: Kube) -> None:
+    async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = lambda _: Says(429, b"Too many requests, please try again later.\n", {"Retry-After": "7"})
         with pytest.raises(Throttled, match="Too many requests") as throttled:
             await kube.get(NODES)
@@ -268,9 +268,9 @@ def test_throttling_says_when_to_come_back(admin: Access) -> None:
 
 
 def test_a_forgotten_version_is_gone(admin: Access) -> None:
-    async def scenario(proxy: Proxy, kube: Kube) -> None:
+    async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = lambda _: Says(410, body({"reason": "Expired", "message": "too old resource version"}))
-        with pytest.raises(Gone, match="too old"):
+        with pytest.raises(Expired, match="too old"):
             async with kube.stream(NODES, watch="1"):
                 pass
 
@@ -280,7 +280,7 @@ def test_a_forgotten_version_is_gone(admin: Access) -> None:
 def test_a_redirect_is_not_followed(admin: Access) -> None:
     """It would carry our credentials elsewhere."""
 
-    async def scenario(proxy: Proxy, kube: Kube) -> None:
+    async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = lambda request: (
             Says(302, headers={"Location": "/elsewhere"}) if request.path == NODES else Says(200)
         )
@@ -292,10 +292,10 @@ def test_a_redirect_is_not_followed(admin: Access) -> None:
 
 
 def test_a_watch_that_falls_silent_is_noticed(admin: Access) -> None:
-    async def scenario(proxy: Proxy, kube: Kube) -> None:
+    async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = in_turn(Stalls(after=10))
-        with pytest.raises(Silent):
-            async with kube.stream("/api/v1/namespaces", silence=0.5, watch="1") as lines:
+        with pytest.raises(WatchStalled):
+            async with kube.stream("/api/v1/namespaces", stall_timeout=0.5, watch="1") as lines:
                 async for _ in lines:
                     pytest.fail("ten bytes are no line")
 
@@ -307,7 +307,7 @@ def test_long_lines_arrive_whole(admin: Access, namespace: str) -> None:
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
     large = body({"metadata": {"name": "large"}, "data": {"x": "y" * 900_000}})
 
-    async def watch(kube: Kube) -> list[bytes]:
+    async def watch(kube: KubeClient) -> list[bytes]:
         await kube.create(maps, large)
         await kube.create(maps, body({"metadata": {"name": "small"}}))
         async with kube.stream(maps, watch="1", timeoutSeconds="2") as lines:

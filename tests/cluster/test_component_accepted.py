@@ -15,14 +15,14 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Namespace
 
 import lab
-from kube_node_ready.daemonset.api import Api
+from kube_node_ready.agent.api import Api
 from kube_node_ready.kube.errors import KubeError
-from kubernetes_daemonset import resources
-from tests.component import NAMESPACE, Json, as_yaml, loaded, objects_of, read, rendered
-from tests.installed import api_of
-from tests.manifest_texts import FLUENTD, NODE_EXPORTER, WHOLE
-from tests.manifests import stack_inputs
-from tests.refusals import REFUSALS, STRICTER, TAKEN, Refusal, words
+from kubernetes_daemonset.render import resources
+from tests.support.chart_release import api_of
+from tests.support.manifests.builders import NAMESPACE, Json, as_yaml, loaded, objects_of, read, rendered
+from tests.support.manifests.refusals import REFUSALS, STRICTER, TAKEN, Refusal, words
+from tests.support.manifests.strategies import stack_inputs
+from tests.support.manifests.texts import FLUENTD, NODE_EXPORTER, WHOLE
 
 APPLY: Final = "application/apply-patch+yaml"
 DRY: Final = "dryRun=All&fieldManager=test&force=true&fieldValidation=Strict"
@@ -110,14 +110,12 @@ def test_any_valid_manifest_is_accepted(server: Server) -> None:
 
 
 @pytest.mark.parametrize("what", TAKEN)
-def test_what_is_unusual_and_taken_is_accepted(server: Server, what: str) -> None:
+def test_unusual_valid_manifests_are_accepted(server: Server, what: str) -> None:
     assert server.refusals(moved(rendered(TAKEN[what]))) == []
 
 
 @pytest.mark.parametrize("case", REFUSALS, ids=[case.what for case in REFUSALS])
-def test_what_is_refused_would_be_refused_by_the_server_or_we_know_why_we_are_stricter(
-    server: Server, case: Refusal
-) -> None:
+def test_rejected_manifests_are_rejected_by_the_server_or_listed_as_stricter(server: Server, case: Refusal) -> None:
     said = server.refusals(moved(resources.render(loaded(case.changes).input)))
     if case.what in STRICTER:
         assert said == []

@@ -1,5 +1,7 @@
 """The kubernetes-daemonset command against a real API server, with simulated nodes that run whatever is scheduled."""
 
+import re
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ import pytest
 
 import lab
 from lab import waiting
-from tests.component_tool import COMMAND, Json, Tool
+from tests.support.component_tool import COMMAND, Json, Tool
 
 NODES = 3
 GROUP = {"pool": "agents"}
@@ -40,7 +42,7 @@ spec: {{policyName: {name}, validationActions: [Deny]}}
 @pytest.fixture(scope="module")
 def guarded_plane() -> Iterator[lab.Plane]:
     with lab.plane() as plane:
-        plane.fake_nodes(NODES, prefix="agents", labels=GROUP)
+        plane.simulated_nodes(NODES, prefix="agents", labels=GROUP)
         yield plane
 
 
@@ -62,6 +64,23 @@ def an_agent(name: str, namespace: str, **spec: Any) -> Json:  # noqa: ANN401  t
         "kind": "KubernetesDaemonSet",
         "metadata": {"name": name},
         "spec": defaults | spec,
+    }
+
+
+def an_original(name: str, namespace: str) -> Json:
+    """A DaemonSet as the original makes it: all of them have one selector."""
+    container = {"name": "daemonset-container", "image": "registry.example.com/agent:0.9"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": {"app": "daemonset"}},
+            "template": {
+                "metadata": {"labels": {"app": "daemonset"}},
+                "spec": {"nodeSelector": GROUP, "containers": [container]},
+            },
+        },
     }
 
 
@@ -151,7 +170,7 @@ def test_what_a_manifest_no_longer_asks_for_is_deleted_and_nothing_else(tool: To
     pruned = tool.run("apply", "-f", tool.write("agent.yaml", an_agent("agent", prefix)))
 
     assert pruned.code == 0, pruned.err
-    assert f"deleted ConfigMap {prefix}/agent-config, which the manifest no longer asks for" in pruned.err
+    assert f"deleted ConfigMap {prefix}/agent-config, which the manifest no longer includes" in pruned.err
     for kind, name, namespace in (
         ("configmap", "agent-config", prefix),
         ("secret", "agent-env-secrets", prefix),
@@ -189,7 +208,7 @@ def test_a_field_that_another_manager_owns_is_named_and_nothing_is_changed(tool:
     assert shown.code == 1
     assert "registry.example.com/agent:2.0" in shown.out
     assert "verbose: false" in shown.out
-    assert shown.err.splitlines()[-1] == "apply refuses to change these fields; --force-conflicts takes them over"
+    assert shown.err.splitlines()[-1] == "apply does not change these fields; use --force-conflicts to take them over"
     assert tool.versions(prefix) == before
 
     tool.does("apply", "-f", file, "--force-conflicts")
@@ -199,14 +218,14 @@ def test_a_field_that_another_manager_owns_is_named_and_nothing_is_changed(tool:
     assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example.com/agent:1.0"
 
 
-def test_nothing_is_applied_if_a_later_manifest_is_refused(tool: Tool, prefix: str) -> None:
+def test_nothing_is_applied_if_a_later_manifest_is_rejected(tool: Tool, prefix: str) -> None:
     lost = an_agent("second", f"{prefix}-lost", create_namespace=False)
 
     refused = tool.run("apply", "-f", tool.write("agents.yaml", an_agent("first", prefix), lost))
 
     assert refused.code == 3
     assert refused.err.count(f"{prefix}-lost") == 1
-    assert f"Namespace {prefix}-lost is not there; write create_namespace: true, or make it first" in refused.err
+    assert f"Namespace {prefix}-lost does not exist; set create_namespace: true or create it first" in refused.err
     assert tool.live("namespace", prefix) is None
 
 
@@ -215,7 +234,7 @@ def test_a_policy_is_asked_in_the_namespace_itself_before_anything_else_is_made(
     manifest = everything("agent", prefix)
     manifest["spec"]["pod_labels"] = {"forbidden": prefix}
     file = tool.write("agent.yaml", manifest)
-    doubt = f"DaemonSet {prefix}/agent: Namespace {prefix} is yet to be made; in default it would be refused: "
+    doubt = f"DaemonSet {prefix}/agent: Namespace {prefix} does not exist yet; in default it would be rejected: "
     waiting.until("the policy holds", lambda: doubt in tool.run("apply", "-f", file, "--dry-run").err, 180)
 
     tried = tool.run("diff", "-f", file)
@@ -226,7 +245,7 @@ def test_a_policy_is_asked_in_the_namespace_itself_before_anything_else_is_made(
     assert "no such label" in tried.err
     assert f"{prefix}-agent" not in tried.err
     assert refused.code == 3
-    assert f"nothing was changed, but that Namespace {prefix} was made:" in refused.err
+    assert f"nothing was changed, except that Namespace {prefix} was created:" in refused.err
     assert f"DaemonSet {prefix}/agent: " in refused.err
     assert "no such label" in refused.err
     assert not [name for name in tool.versions(prefix) if "/agent" in name]
@@ -246,7 +265,7 @@ def test_a_policy_of_another_namespace_stops_nothing(tool: Tool, prefix: str) ->
     assert tool.live("daemonset", "agent", prefix)
 
 
-def test_rights_in_a_namespace_that_is_yet_to_be_made_are_asked_for(tool: Tool, prefix: str) -> None:
+def test_permissions_in_a_missing_namespace_are_checked(tool: Tool, prefix: str) -> None:
     home = f"{prefix}-home"
     tool.plane.kubectl("create", "namespace", home)
     tool.plane.kubectl("create", "serviceaccount", "founder", "-n", home)
@@ -262,11 +281,11 @@ def test_rights_in_a_namespace_that_is_yet_to_be_made_are_asked_for(tool: Tool, 
 
     assert refused.code == 3
     assert "nothing was changed:" in refused.err
-    assert f"DaemonSet {prefix}/agent: you may not create daemonsets in {prefix}" in refused.err
+    assert f"DaemonSet {prefix}/agent: you are not allowed to create daemonsets in {prefix}" in refused.err
     assert tool.live("namespace", prefix) is None
 
 
-def test_what_someone_else_made_is_taken_over_only_if_that_is_asked_for(tool: Tool, prefix: str) -> None:
+def test_objects_of_another_owner_are_taken_over_only_with_adopt(tool: Tool, prefix: str) -> None:
     tool.plane.kubectl("create", "namespace", prefix)
     tool.plane.kubectl("create", "configmap", "agent-config", "-n", prefix, "--from-literal=precious=1")
     file = tool.write("agent.yaml", everything("agent", prefix))
@@ -274,7 +293,7 @@ def test_what_someone_else_made_is_taken_over_only_if_that_is_asked_for(tool: To
     refused = tool.run("apply", "-f", file)
 
     assert refused.code == 3
-    assert f"ConfigMap {prefix}/agent-config: was made by kubectl-create" in refused.err
+    assert f"ConfigMap {prefix}/agent-config: is managed by kubectl-create" in refused.err
     assert tool.live("daemonset", "agent", prefix) is None
     tool.does("apply", "-f", file, "--adopt")
     live = tool.live("configmap", "agent-config", prefix)
@@ -282,7 +301,7 @@ def test_what_someone_else_made_is_taken_over_only_if_that_is_asked_for(tool: To
     assert sorted(live["data"]) == ["agent-config", "precious"]
 
 
-def test_a_namespace_that_someone_else_made_is_neither_changed_nor_deleted(tool: Tool, prefix: str) -> None:
+def test_a_namespace_of_another_owner_is_neither_changed_nor_deleted(tool: Tool, prefix: str) -> None:
     tool.plane.kubectl("create", "namespace", prefix)
     before = tool.live("namespace", prefix)
     file = tool.write("agent.yaml", an_agent("agent", prefix))
@@ -292,7 +311,7 @@ def test_a_namespace_that_someone_else_made_is_neither_changed_nor_deleted(tool:
     refused = tool.run("delete", "-f", file, "--delete-namespace")
 
     assert refused.code == 3
-    assert f"Namespace {prefix} was not made by kubernetes-daemonset, so nothing was deleted" in refused.err
+    assert f"Namespace {prefix} is not managed by kubernetes-daemonset, so nothing was deleted" in refused.err
     assert tool.versions(prefix) == versions
     assert tool.live("namespace", prefix) == before
 
@@ -310,7 +329,7 @@ def test_what_the_pods_still_use_is_not_deleted(tool: Tool, prefix: str) -> None
     assert tool.live("role", "agent", prefix) is None
 
 
-def test_one_manifest_may_make_the_namespace_of_another(tool: Tool, prefix: str) -> None:
+def test_one_manifest_can_create_the_namespace_of_another(tool: Tool, prefix: str) -> None:
     guest = an_agent("guest", prefix, create_namespace=False)
     tool.does("apply", "-f", tool.write("agents.yaml", an_agent("host", prefix), guest))
     assert tool.live("daemonset", "guest", prefix)
@@ -326,7 +345,7 @@ def test_a_rollout_that_is_late_stops_no_other(tool: Tool, prefix: str) -> None:
     assert f"{NODES} of {NODES} nodes updated, {NODES} available" in ended.err
 
 
-def test_whoever_may_administer_a_namespace_can_deploy_an_agent_with_rights_there(tool: Tool, prefix: str) -> None:
+def test_a_namespace_administrator_can_deploy_an_agent_with_permissions_there(tool: Tool, prefix: str) -> None:
     """To them a binding's role must exist, and in a dry run it does not."""
     tool.plane.kubectl("create", "namespace", prefix)
     tool.plane.kubectl("create", "serviceaccount", "admin", "-n", prefix)
@@ -343,11 +362,11 @@ def test_whoever_may_administer_a_namespace_can_deploy_an_agent_with_rights_ther
 
     assert applied.code == 0, applied.err
     assert tool.live("rolebinding", "agent", prefix)
-    assert applied.err.count("you may not list clusterrolebindings, clusterroles: ") == 1
+    assert applied.err.count("you are not allowed to list clusterrolebindings, clusterroles: ") == 1
     assert "is forbidden" not in applied.err
 
 
-def test_a_rollout_without_pods_ends_in_time_and_says_why(tool: Tool, prefix: str) -> None:
+def test_a_rollout_without_pods_times_out_with_the_reason(tool: Tool, prefix: str) -> None:
     file = tool.write("agent.yaml", an_agent("agent", prefix, priority_class_name="there-is-none"))
 
     late = tool.run("apply", "-f", file, "--timeout", "12s")
@@ -375,40 +394,51 @@ def test_two_agents_in_one_namespace_do_not_meet(tool: Tool, prefix: str) -> Non
     ] == str(NODES)
 
 
-def test_an_object_of_another_component_is_not_taken_over(tool: Tool, prefix: str) -> None:
+def test_an_object_of_another_component_is_never_taken_over(tool: Tool, prefix: str) -> None:
     tool.does("apply", "-f", tool.write("one.yaml", everything("one", prefix)))
     greedy = an_agent("two", prefix, config_maps={"one-config": "mine now"})
 
     refused = tool.run("apply", "-f", tool.write("two.yaml", greedy))
 
     assert refused.code == 3
-    assert f"ConfigMap {prefix}/one-config: belongs to the component one" in refused.err
+    assert f"ConfigMap {prefix}/one-config: belongs to component one" in refused.err
     assert tool.live("daemonset", "two", prefix) is None
 
 
 def test_a_daemon_set_with_another_selector_is_explained(tool: Tool, prefix: str) -> None:
-    foreign = {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "agent", "namespace": prefix},
-        "spec": {
-            "selector": {"matchLabels": {"app": "daemonset"}},
-            "template": {
-                "metadata": {"labels": {"app": "daemonset"}},
-                "spec": {"containers": [{"name": "c", "image": "registry.example.com/agent:0.9"}]},
-            },
-        },
-    }
     tool.plane.kubectl("create", "namespace", prefix)
-    tool.plane.kubectl("apply", "-f", str(tool.write("foreign.yaml", foreign)))
+    tool.plane.kubectl("apply", "-f", str(tool.write("foreign.yaml", an_original("agent", prefix))))
 
     refused = tool.run("apply", "-f", tool.write("agent.yaml", an_agent("agent", prefix, create_namespace=False)))
 
     assert refused.code == 3
     assert len(refused.err.splitlines()) == 2, refused.err
-    assert "exists with the selector app=daemonset, which nobody can change" in refused.err
+    assert "exists with selector app=daemonset, which is immutable" in refused.err
     assert "--cascade=orphan" in refused.err
-    assert f"kubectl delete pods --namespace {prefix} --selector app=daemonset" in refused.err
+    assert (
+        f"kubectl delete pods --namespace {prefix} --selector 'app=daemonset,app.kubernetes.io/managed-by!="
+        in refused.err
+    )
+
+
+def test_replacing_the_originals_daemon_set_ends_its_pods_and_no_others(tool: Tool, prefix: str) -> None:
+    """By the commands that the error names. The pods of both have the label app=daemonset."""
+    tool.plane.kubectl("create", "namespace", prefix)
+    tool.plane.kubectl("apply", "-f", str(tool.write("original.yaml", an_original("agent", prefix))))
+    file = tool.write("agent.yaml", an_agent("agent", prefix, create_namespace=False))
+    waiting.until("the original's pods", lambda: len(_pods(tool, prefix)) == NODES, 30)
+    old = _pods(tool, prefix)
+    delete, end = re.findall(
+        r"kubectl (delete .*?)(?:, apply again|$)", tool.run("apply", "-f", file).err, re.MULTILINE
+    )
+
+    tool.plane.kubectl(*shlex.split(delete))
+    tool.does("apply", "-f", file)
+    new = _pods(tool, prefix) - old
+    assert len(new) == NODES
+    tool.plane.kubectl(*shlex.split(end))
+
+    assert _pods(tool, prefix) == new
 
 
 def test_deleting_takes_the_pods_first_and_leaves_the_namespace(tool: Tool, prefix: str) -> None:
@@ -425,14 +455,14 @@ def test_deleting_takes_the_pods_first_and_leaves_the_namespace(tool: Tool, pref
     assert not _pods(tool, prefix)
     assert not [name for name in tool.versions(prefix) if "/agent" in name]
     would = tool.does("delete", "-f", file, "--dry-run", "--delete-namespace")
-    assert would == f"would delete Namespace {prefix} and what is in it\n"
+    assert would == f"would delete Namespace {prefix} and everything in it\n"
     said = tool.run("delete", "-f", file, "--delete-namespace")
-    assert f"Namespace {prefix} is being deleted, with what is in it" in said.err
+    assert f"Namespace {prefix} is being deleted with everything in it" in said.err
     waiting.until("the namespace is gone", lambda: tool.live("namespace", prefix) is None, 180)
 
 
 @pytest.mark.parametrize("makes_it", [True, False])
-def test_a_namespace_that_is_being_deleted_is_to_be_waited_for(
+def test_a_terminating_namespace_is_an_error(
     tool: Tool,
     prefix: str,
     makes_it: bool,  # noqa: FBT001
@@ -450,7 +480,7 @@ def test_a_namespace_that_is_being_deleted_is_to_be_waited_for(
 
     assert refused.code == 3
     (reason,) = refused.err.splitlines()[1:]
-    assert reason.strip() == f"Namespace {prefix} is being deleted; wait until it is gone, and run this again"
+    assert reason.strip() == f"Namespace {prefix} is being deleted; wait until it is gone and retry"
 
 
 def test_a_deployment_that_was_killed_is_finished_by_the_next(tool: Tool, prefix: str) -> None:
@@ -510,12 +540,12 @@ def test_an_unknown_context_is_named_with_those_that_are_there(tool: Tool, prefi
     assert 'there is no context "production"; it has ' in failed.err
 
 
-def test_a_dry_run_says_what_would_happen_and_changes_nothing(tool: Tool, prefix: str) -> None:
+def test_a_dry_run_lists_the_changes_and_changes_nothing(tool: Tool, prefix: str) -> None:
     shown = tool.run("apply", "-f", tool.write("agent.yaml", everything("agent", prefix)), "--dry-run")
 
     assert shown.code == 0, shown.err
     assert [line.split()[-1] for line in shown.out.splitlines()[1:]] == ["create"] * 9
-    assert f"Namespace {prefix} is yet to be made, so its policies and quotas could not be asked" in shown.err
+    assert f"Namespace {prefix} does not exist yet, so its policies and quotas were not checked" in shown.err
     assert tool.live("namespace", prefix) is None
 
 

@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 import lab
-from kubernetes_daemonset import resources
-from kubernetes_daemonset.backends import given
 from kubernetes_daemonset.backends.pulumi import PROVIDER_VERSION, type_token
-from kubernetes_daemonset.backends.pulumi_project import project_files
-from tests import pulumi_monitor
-from tests.pulumi_agents import an_agent, with_login
-from tests.pulumi_mocks import MARK, SECRET_MARK
+from kubernetes_daemonset.deploy import loader
+from kubernetes_daemonset.deploy.pulumi_project import project_files
+from kubernetes_daemonset.render import resources
+from tests.support import pulumi_monitor
+from tests.support.pulumi_agents import an_agent, with_login
+from tests.support.pulumi_mocks import MARK, SECRET_MARK
 
 Json = dict[str, Any]
 
@@ -81,12 +81,12 @@ def stack_input(cluster: Cluster, **spec: object) -> Json:
 
 
 def rendered(cluster: Cluster) -> list[Json]:
-    return resources.render(given.checked(stack_input(cluster), "test")[0].input)
+    return resources.render(loader.load_valid(stack_input(cluster), "test")[0].input)
 
 
 @pytest.fixture(scope="module")
 def deployed(cluster: Cluster) -> Iterator[pulumi_monitor.Run]:
-    nodes = cluster.plane.fake_nodes(2, prefix=NAME, labels=_ON_THE_TEST)
+    nodes = cluster.plane.simulated_nodes(2, prefix=NAME, labels=_ON_THE_TEST)
     try:
         run = cluster.run(stack_input(cluster))
         assert run.process.returncode == 0, run.process.stderr
@@ -153,7 +153,7 @@ def test_what_is_secret_is_marked_on_its_way_there_and_back(deployed: pulumi_mon
     assert deployed.only("pulumi:providers:kubernetes").inputs["kubeconfig"][MARK] == SECRET_MARK
 
 
-def test_the_stack_says_how_far_the_pods_have_come(deployed: pulumi_monitor.Run) -> None:
+def test_the_stack_exports_the_state_of_the_pods(deployed: pulumi_monitor.Run) -> None:
     said = {
         "namespace": NAME,
         "daemonset_name": NAME,
@@ -176,15 +176,15 @@ def test_a_second_run_changes_nothing(cluster: Cluster, deployed: pulumi_monitor
     assert versions() == before
 
 
-def test_a_manifest_with_mistakes_reaches_no_engine(cluster: Cluster) -> None:
+def test_an_invalid_manifest_is_not_sent_to_the_engine(cluster: Cluster) -> None:
     run = cluster.run(stack_input(cluster, update_strategy={"type": "Sometimes"}, dns_policy="None"))
     assert run.process.returncode == 1
-    assert 'spec.update_strategy.type: "Sometimes" is no update strategy' in run.process.stderr
-    assert 'spec.dns_policy: "None" is no DNS policy here' in run.process.stderr
+    assert 'spec.update_strategy.type: "Sometimes" is invalid; expected RollingUpdate' in run.process.stderr
+    assert 'spec.dns_policy: "None" is invalid; expected ClusterFirst' in run.process.stderr
     assert [one.type for one in run.resources] == ["pulumi:pulumi:Stack"]
 
 
-def test_what_the_server_refuses_ends_the_run_in_its_words(cluster: Cluster) -> None:
+def test_a_rejection_by_the_server_ends_the_run_with_its_message(cluster: Cluster) -> None:
     run = cluster.run(stack_input(cluster, namespace="nowhere", create_namespace=False, rbac={}))
     assert run.process.returncode == 1
     assert 'namespaces "nowhere" not found' in run.process.stderr

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import lab
-from kubernetes_daemonset import names
-from kubernetes_daemonset.backends import terraform
-from kubernetes_daemonset.dump import plain
-from kubernetes_daemonset.resources import render
-from tests.component_tool import Tool
-from tests.terraform import LOGINS, NAME, PASSWORD, TEXTS, Terraform, a_container, an_agent
+from kubernetes_daemonset.deploy import terraform
+from kubernetes_daemonset.manifest.dump import to_json
+from kubernetes_daemonset.render import naming
+from kubernetes_daemonset.render.resources import render
+from tests.support.component_tool import Tool
+from tests.support.terraform import LOGINS, NAME, PASSWORD, TEXTS, Terraform, a_container, an_agent
 
 Object = dict[str, Any]
 
@@ -48,10 +48,10 @@ class World:
 @pytest.fixture
 def world(plane: lab.Plane, prefix: str, tmp_path: Path) -> Iterator[World]:
     here = World(plane, prefix, tmp_path)
-    nodes = plane.fake_nodes(NODES, prefix=prefix, labels={"pool": prefix})
+    nodes = plane.simulated_nodes(NODES, prefix=prefix, labels={"pool": prefix})
     yield here
     gone = ["--ignore-not-found", "--wait=false"]
-    plane.kubectl("delete", "clusterrole,clusterrolebinding", names.cluster_role(an_agent(prefix).target), *gone)
+    plane.kubectl("delete", "clusterrole,clusterrolebinding", naming.cluster_role(an_agent(prefix).target), *gone)
     plane.kubectl("delete", "namespace", prefix, *gone)
     nodes.delete()
 
@@ -95,7 +95,7 @@ def test_what_is_applied_needs_nothing_more_until_it_changes(world: World) -> No
     assert made.plan() == {"config_map_agent-conf": "update", "daemon_set": "update"}
 
 
-def test_nothing_that_terraform_says_gives_a_secret_away(world: World) -> None:
+def test_output_of_terraform_contains_no_secret(world: World) -> None:
     made = world.terraform
     made.init(terraform.module(an_agent(world.namespace)))
     made.plan()
@@ -110,7 +110,7 @@ def test_nothing_that_terraform_says_gives_a_secret_away(world: World) -> None:
         assert base64.b64encode(secret.encode()).decode() not in made.said
 
 
-def test_an_apply_ends_when_every_node_runs_the_agent_or_at_once(world: World) -> None:
+def test_an_apply_waits_for_all_nodes_unless_disabled(world: World) -> None:
     made = world.terraform
     made.init(terraform.module(an_agent(world.namespace, min_ready_seconds=60)))
     made.apply("-var=wait_for_rollout=false")
@@ -135,7 +135,7 @@ def test_what_someone_else_has_changed_is_changed_back_only_if_that_is_asked_for
     assert container["image"] == "lab.local/toolbox:1"
 
 
-def test_a_namespace_outlives_the_agent_that_made_it(world: World) -> None:
+def test_a_namespace_remains_after_the_agent_is_deleted(world: World) -> None:
     made = world.terraform
     made.init(terraform.module(an_agent(world.namespace)))
     made.apply()
@@ -143,14 +143,16 @@ def test_a_namespace_outlives_the_agent_that_made_it(world: World) -> None:
     assert [one["kind"] for one in world.found()] == ["Namespace"]
 
 
-def test_what_terraform_made_is_neither_taken_over_nor_deleted_by_a_direct_apply(world: World, tmp_path: Path) -> None:
+def test_objects_of_terraform_are_neither_taken_over_nor_deleted_by_a_direct_apply(
+    world: World, tmp_path: Path
+) -> None:
     given = an_agent(world.namespace)
     world.terraform.init(terraform.module(given))
     world.terraform.apply("-var=wait_for_rollout=false")
     before = list(map(lasting, world.found()))
     tool = Tool(world.plane, tmp_path, world.plane.kubeconfig())
-    same = tool.write("same.yaml", plain(given))
-    less = tool.write("less.yaml", plain(an_agent(world.namespace, config_maps={"agent.conf": TEXTS["agent.conf"]})))
+    same = tool.write("same.yaml", to_json(given))
+    less = tool.write("less.yaml", to_json(an_agent(world.namespace, config_maps={"agent.conf": TEXTS["agent.conf"]})))
 
     refused = tool.run("apply", "-f", same)
     deleted = tool.run("delete", "-f", less)
@@ -158,24 +160,25 @@ def test_what_terraform_made_is_neither_taken_over_nor_deleted_by_a_direct_apply
     daemon_set = f"DaemonSet {world.namespace}/{NAME}"
     assert refused.code == 3
     assert (
-        f"{daemon_set}: was made by {terraform.FIELD_MANAGER}; deploy it by that, or take it by --adopt" in refused.err
+        f"{daemon_set}: is managed by {terraform.FIELD_MANAGER}; deploy it with that tool, or use --adopt"
+        in refused.err
     )
-    assert f"left {daemon_set}, which was made by {terraform.FIELD_MANAGER}" in deleted.err
+    assert f"left {daemon_set}, which is managed by {terraform.FIELD_MANAGER}" in deleted.err
     assert list(map(lasting, world.found())) == before
     assert world.terraform.plan("-var=wait_for_rollout=false") == {}
 
 
-def test_what_both_made_is_left_when_the_manifest_no_longer_asks_for_it(world: World, tmp_path: Path) -> None:
+def test_objects_with_another_manager_are_not_pruned(world: World, tmp_path: Path) -> None:
     world.terraform.init(terraform.module(an_agent(world.namespace)))
     world.terraform.apply("-var=wait_for_rollout=false")
     tool = Tool(world.plane, tmp_path, world.plane.kubeconfig())
-    tool.does("apply", "-f", tool.write("same.yaml", plain(an_agent(world.namespace))), "--adopt")
+    tool.does("apply", "-f", tool.write("same.yaml", to_json(an_agent(world.namespace))), "--adopt")
     less = an_agent(world.namespace, config_maps={"agent.conf": TEXTS["agent.conf"]})
 
-    pruned = tool.run("apply", "-f", tool.write("less.yaml", plain(less)), "--force-conflicts")
+    pruned = tool.run("apply", "-f", tool.write("less.yaml", to_json(less)), "--force-conflicts")
 
     assert pruned.code == 0, pruned.err
     assert (
-        f"left ConfigMap {world.namespace}/agent-conf, which was also made by {terraform.FIELD_MANAGER}" in pruned.err
+        f"left ConfigMap {world.namespace}/agent-conf, which is also managed by {terraform.FIELD_MANAGER}" in pruned.err
     )
     assert "ConfigMap" in {one["kind"] for one in world.found() if one["metadata"]["name"] == "agent-conf"}

@@ -2,14 +2,8 @@
 
 import asyncio
 import copy
-import fcntl
+import json
 import os
-import pty
-import select
-import signal
-import struct
-import termios
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,17 +13,19 @@ import yaml
 from lightkube.resources.core_v1 import Node as NodeObject
 
 import lab
-from kube_node_ready.console import again, reading
-from kube_node_ready.console.installed import Installed
-from kube_node_ready.console.picture import Known
-from kube_node_ready.console.reading import Place
-from kube_node_ready.verify import patches
-from kube_node_ready.verify.model import Outcome
+from kube_node_ready.api.contract import RECORD_ANNOTATION
+from kube_node_ready.api.record import Outcome
+from kube_node_ready.cli import cluster
+from kube_node_ready.cli import verify as again
+from kube_node_ready.cli.cluster import ClusterLocation
+from kube_node_ready.cli.fleet import ObservedNode
+from kube_node_ready.cli.installation import Installed
 from lab import waiting
-from tests.console import PROGRAM, Console, environment, install, run
-from tests.gated import Site, a_site
-from tests.operator import operating
-from tests.support import has_node
+from tests.support.builders import has_node
+from tests.support.cli import PROGRAM, Console, environment, install, run
+from tests.support.controller_process import operating
+from tests.support.site import Site, a_site
+from tests.support.terminals import on_a_terminal
 
 LABEL = "node-ready/verified"
 FOREIGN = lab.Taint("example.com/foreign", "PreferNoSchedule", "x")
@@ -75,6 +71,22 @@ def test_status_tells_what_nodes_wait_for_and_then_that_they_need_not(
     assert all(node["labelled"] and node["attempt"] == 1 for node in console.told(*names))
 
 
+def test_status_chooses_sorts_and_groups(site: Site, console: Console) -> None:
+    names = site.join(3).names
+    for name, zone, disk in zip(names, ("b", "a", "b"), ("ssd", "ssd", "hdd"), strict=True):
+        site.plane.kubectl("label", "node", name, "--overwrite", f"topology.kubernetes.io/zone={zone}", f"disk={disk}")
+    mine = f"--selector=site={site.namespace}"
+    grouped = console.ask("status", mine, "--group-by=zone", "--sort-by=name").stdout
+    shown = [line.split()[:2] for line in grouped.splitlines()]
+    assert [words[0] for words in shown] == ["NODE", "zone", names[1], "zone", names[0], names[2], "3"]
+    assert [words[1].rstrip(":") for words in shown if words[0] == "zone"] == ["a", "b"]
+    selected = console.ask("status", f"{mine},disk in (hdd, nvme)", "-o", "json").stdout
+    assert [node["name"] for node in json.loads(selected)] == [names[2]]
+    assert json.loads(console.ask("status", mine, "--pool=no-such-pool", "-o", "json").stdout) == []
+    watched = console.ask("status", f"{mine},disk=ssd", "--watch", "--timeout=1s").stdout
+    assert {line.split()[1] for line in watched.splitlines()} == set(names[:2])
+
+
 def test_a_failing_node_is_explained(site: Site, console: Console, tmp_path: Path) -> None:
     report = '{"v":1,"checks":[{"name":"dns","ok":false,"ms":10003,"target":"example.com","error":"timed out"}]}'
     (name,) = site.join(verdict=lab.fails(report)).names
@@ -84,12 +96,12 @@ def test_a_failing_node_is_explained(site: Site, console: Console, tmp_path: Pat
         site.until("it is given up", lambda: site.node(name).record.failures == 1)
         (told,) = console.told(name)
         assert told["phase"] == "exhausted"
-        assert told["checks"] == [{"name": "dns", "ok": False, "ms": 10003}]
+        assert told["checks"] == [{"name": "dns", "ok": False, "ms": 10003, "applies": True}]
         assert 3500 < told["next"]["seconds"] <= 3600
         site.until("its Events are there", lambda: "VerificationFailed" in console.ask("explain", name).stdout)
         story = console.ask("explain", name)
     assert story.returncode == 1
-    assert f"Closed, by {site.gate.key}:NoSchedule" in story.stdout
+    assert f"Closed by {site.gate.key}:NoSchedule" in story.stdout
     assert "dns example.com  FAILED   10003 ms  timed out" in story.stdout
     assert "Attempt 2 begins in 1 h" in story.stdout or "Attempt 2 begins in 59 min" in story.stdout
     assert f"kubectl logs --namespace={site.namespace} {told['worker']['name']}" in story.stdout
@@ -108,7 +120,7 @@ def test_verify_touches_our_label_and_our_record_and_nothing_else(site: Site, co
     assert site.node(name).record.outcome is Outcome.PENDING
     for node in (before, after):
         node["metadata"]["labels"].pop(LABEL, None)
-        node["metadata"]["annotations"].pop(patches.ANNOTATION)
+        node["metadata"]["annotations"].pop(RECORD_ANNOTATION)
         node["metadata"].pop("managedFields")
         node["metadata"].pop("resourceVersion")
         taints = node["spec"]["taints"]  # those of the cluster come and go
@@ -121,10 +133,10 @@ def test_a_write_that_comes_too_late_is_made_again(site: Site, console: Console)
     """The kubelet writes to its Node all the time."""
     (name,) = site.join().names
     installed = Installed(site.policy, site.namespace)
-    stale = Known(site.node(name), version="1")
+    stale = ObservedNode(site.node(name), version="1")
 
-    async def main() -> Known | None:
-        async with reading.cluster(Place(site.namespace, console.kubeconfig)) as kube:
+    async def main() -> ObservedNode | None:
+        async with cluster.cluster(ClusterLocation(site.namespace, console.kubeconfig)) as kube:
             return await again._write(kube, stale, installed)
 
     written = asyncio.run(main())
@@ -137,7 +149,7 @@ def test_a_verified_node_and_one_from_before_the_install_prove_themselves_when_a
     site: Site, console: Console, tmp_path: Path
 ) -> None:
     (name,) = site.join().names
-    (old,) = site.plane.fake_nodes(1, prefix=f"{site.namespace}-old", labels={"site": site.namespace}).names
+    (old,) = site.plane.simulated_nodes(1, prefix=f"{site.namespace}-old", labels={"site": site.namespace}).names
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):
         site.until("it is verified", lambda: site.released(name))
         assert console.phase(old) == "ignored"
@@ -170,8 +182,8 @@ def test_a_worker_at_work_is_left_to_it(site: Site, console: Console, tmp_path: 
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):
         site.until("a worker runs", site.workers)
         asked = console.ask("verify", name)
-        assert (asked.returncode, "attempt 1 is at work already" in asked.stdout) == (0, True)
-        assert patches.ANNOTATION not in whole(site, name)["metadata"].get("annotations", {})
+        assert (asked.returncode, "attempt 1 is already running" in asked.stdout) == (0, True)
+        assert RECORD_ANNOTATION not in whole(site, name)["metadata"].get("annotations", {})
 
 
 def blocked(site: Site, name: str) -> list[str]:
@@ -190,7 +202,7 @@ def test_a_pause_is_heeded_until_it_ends(site: Site, console: Console, tmp_path:
     with operating(tmp_path, site.plane.kubeconfig(), config):
         site.until("the controller heeds it", lambda: blocked(site, name))
         assert set(blocked(site, name)) == {"removal of all nodes is paused"}
-        assert "It would have to stay: removal of all nodes is paused." in console.ask("explain", name).stdout
+        assert "Blocked: removal of all nodes is paused." in console.ask("explain", name).stdout
         console.ask("pause", name)
         console.ask("resume")
         site.until("its own pause counts", lambda: site.node(name).removal_paused)
@@ -239,7 +251,8 @@ def test_a_pause_where_nothing_is_installed_is_none(site: Site) -> None:
     """Whoever has the wrong namespace would rest assured, and lose nodes."""
     asked = Console(site).ask("pause")
     assert asked.returncode == 2
-    assert f'nothing was paused: there is no ledger of removals in the namespace "{site.namespace}"' in asked.stderr
+    assert "nothing was paused: no removal ledger and no valid configuration were found" in asked.stderr
+    assert f'in the namespace "{site.namespace}"' in asked.stderr
     assert "kube-node-ready-removals" not in site.plane.kubectl("get", "configmaps", f"--namespace={site.namespace}")
 
 
@@ -267,8 +280,8 @@ def test_a_right_to_watch_the_ledger_alone_is_enough(site: Site) -> None:
     waiting.until("the rights are there", is_granted, 180)
     watched = person.ask("status", "--watch", "--timeout=1s", name)
     assert name in watched.stdout
-    assert "you may not watch configmaps" not in watched.stderr
-    assert "you may not watch pods" in watched.stderr, "which was not granted"
+    assert "you are not allowed to watch configmaps" not in watched.stderr
+    assert "you are not allowed to watch pods" in watched.stderr, "which was not granted"
 
 
 def test_a_missing_right_is_named_and_what_can_be_told_is_told(site: Site, console: Console) -> None:
@@ -277,20 +290,20 @@ def test_a_missing_right_is_named_and_what_can_be_told_is_told(site: Site, conso
     person = Console(site, site.plane.kubeconfig(f"{site.namespace}/person"))
     refused = person.ask("status", name)
     assert refused.returncode == NO_ACCESS
-    assert 'you may not list nodes: ask for the verb "list" on "nodes"' in refused.stderr
+    assert 'you are not allowed to list nodes: ask for the verb "list" on "nodes"' in refused.stderr
     assert refused.stdout == ""
     site.plane.apply(MAY_LIST_NODES.format(namespace=site.namespace))
     waiting.until("the right is there", lambda: person.ask("status", name).returncode != NO_ACCESS, 180)
     told = person.ask("status", name)
     assert name in told.stdout
     for resource in ("configmaps", "pods"):
-        assert f'you may not list {resource} in the namespace "{site.namespace}"' in told.stderr
+        assert f'you are not allowed to list {resource} in the namespace "{site.namespace}"' in told.stderr
     assert person.ask("status", "--watch", "--timeout=1s", name).stdout.split()[1:2] == [name]
     asked = person.ask("pause", name)
     assert (asked.returncode, 'ask for the verb "patch" on "nodes"' in asked.stderr) == (3, True)
     story = person.ask("explain", name)
-    assert 'you may not list events in the namespace "default"' in story.stderr
-    assert console.ask("status", name).stderr.count("you may not") == 0
+    assert 'you are not allowed to list events in the namespace "default"' in story.stderr
+    assert console.ask("status", name).stderr.count("you are not allowed") == 0
 
 
 def test_kubectl_finds_it(site: Site, console: Console, tmp_path: Path) -> None:
@@ -308,12 +321,12 @@ def test_kubectl_finds_it(site: Site, console: Console, tmp_path: Path) -> None:
     )
     assert (told.returncode, name in told.stdout) == (1, True), told.stderr
     helped = run(str(kubectl), "node-ready", PATH=f"{tmp_path}:{os.environ['PATH']}")
-    assert helped.stdout.startswith("usage: kubectl node-ready")
+    assert helped.stdout.startswith("Usage: kubectl node-ready")
 
 
 def test_a_live_view_gives_the_terminal_back(site: Site, console: Console) -> None:
     (name,) = site.join().names
-    ended, shown = on_a_terminal(console.command("status", "--watch", name), until=name.encode())
+    ended, shown = on_a_terminal(console.command("status", "--watch", name), environment(), until=name.encode())
     assert ended == 130
     assert shown.startswith(b"\x1b[?1049h\x1b[?25l\x1b[H")
     assert shown.endswith(b"\x1b[?25h\x1b[?1049l")
@@ -330,7 +343,7 @@ def test_a_live_view_outlives_the_api_server(fresh_plane: Callable[..., lab.Plan
             assert process.stdout
             assert name in process.stdout.readline()
             plane.apiserver.stop()
-            waiting.until("it says so", lambda: "Trying again" in errors.read_text(), 180)
+            waiting.until("it says so", lambda: "Retrying" in errors.read_text(), 180)
             assert process.poll() is None
             plane.apiserver.start()
             plane.wait_for_api()
@@ -348,26 +361,3 @@ def test_nobody_at_home_is_one_sentence(site: Site, console: Console, tmp_path: 
     assert told.returncode == NO_ACCESS
     assert told.stderr.startswith("kube-node-ready: the API server https://127.0.0.1:1 does not answer: ")
     assert told.stderr.count("\n") == 1
-
-
-def on_a_terminal(command: list[str], *, until: bytes, seconds: float = 30) -> tuple[int, bytes]:
-    """Ctrl-C when these bytes were seen. The exit code, and all that was written."""
-    child, terminal = pty.fork()
-    if child == 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests in the background ignores it
-        os.execve(command[0], command, environment())  # noqa: S606  the terminal is this process's own
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 100, 0, 0))
-    shown, pressed, end = b"", False, time.monotonic() + seconds
-    try:
-        while time.monotonic() < end and select.select([terminal], [], [], seconds)[0]:
-            try:
-                shown += os.read(terminal, 65536)
-            except OSError:  # the other end is closed
-                break
-            if until in shown and not pressed:
-                pressed = True
-                os.kill(child, signal.SIGINT)
-    finally:
-        os.close(terminal)
-        _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), shown

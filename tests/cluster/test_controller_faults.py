@@ -16,10 +16,10 @@ from lightkube.models.core_v1 import Taint
 from lightkube.resources.core_v1 import Node as NodeObject
 
 import lab
-from kube_node_ready.verify.model import Outcome
-from tests.gated import Site, bad_route
-from tests.operator import Operator, operating
-from tests.proxy import Cuts, Fault, Plan, Says
+from kube_node_ready.api.record import Outcome
+from tests.support.controller_process import Operator, operating
+from tests.support.faulty_proxy import Cuts, Fault, Plan, Says
+from tests.support.site import Site, bad_route
 
 
 @pytest.fixture
@@ -78,12 +78,15 @@ def test_a_rival_that_rewrites_taints_in_a_loop_is_neither_robbed_nor_obeyed(sit
     for rival in rivals:
         rival.start()
     try:
+        site.until("every rival writes", lambda: all(rival.rounds > 20 for rival in rivals))
         with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+            before = [rival.rounds for rival in rivals]
             site.until("released all the same", lambda: site.released(*names))
+            after = [rival.rounds for rival in rivals]
     finally:
         for rival in rivals:
             rival.stop()
-    assert all(rival.rounds > 20 for rival in rivals), "they were at it all the while"
+    assert all(now > then for now, then in zip(after, before, strict=True)), "a rival stopped before the release"
     assert [rival.robbed for rival in rivals] == [[]] * 3
     assert {site.node(name).record.attempt for name in names} == {1}
 
@@ -98,7 +101,7 @@ def test_a_rival_that_keeps_closing_the_gate_finds_it_open_when_it_tires(site: S
             site.until("the rival has been busy", lambda: rival.rounds > 60)
         finally:
             rival.stop()
-        site.until("the gate is open", lambda: not site.policy.gated(site.node(name)))
+        site.until("the gate is open", lambda: not site.policy.is_gated(site.node(name)))
     assert not rival.robbed
     node = site.node(name)
     assert node.labelled

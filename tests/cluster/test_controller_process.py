@@ -17,12 +17,12 @@ import yaml
 from lightkube.resources.coordination_v1 import Lease
 
 import lab
-from kube_node_ready.verify.model import State
+from kube_node_ready.verification.model import State
 from lab import waiting
-from tests.gated import Site, a_site, bad_route
-from tests.operator import COMMAND, Operator, a_config, operating
-from tests.proxy import Stalls
-from tests.shell import ROOT
+from tests.support.controller_process import COMMAND, Operator, a_config, operating
+from tests.support.faulty_proxy import Stalls
+from tests.support.shell import ROOT
+from tests.support.site import Site, a_site, bad_route
 
 READS = {"get", "list", "watch"}
 OUTAGE_SECONDS = 30
@@ -128,10 +128,10 @@ def unreachable(folder: Path) -> Path:
 def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
     """It may be the API server that starts later; to die meanwhile would only make the kubelet's back-off longer."""
     with operating(tmp_path, unreachable(tmp_path), a_config("anywhere")) as operator:
-        waiting.until("it says what it lacks", lambda: operator.said("Kubernetes does not answer as it should"), 180)
+        waiting.until("it says what it lacks", lambda: operator.said("API request failed"), 180)
         assert operator.ask("/healthz") == "ok\n"
         for address in ("127.0.0.1", "::1") if socket.has_dualstack_ipv6() else ("127.0.0.1",):
-            assert "the caches are not filled yet" in refusal(operator, address)
+            assert "informers are not synced yet" in refusal(operator, address)
         assert operator.stop() == 0
 
 
@@ -150,11 +150,12 @@ def refusal(operator: Operator, address: str) -> str:
 
 DIES = """
 import sys
-from kube_node_ready import cli, gather
+from kube_node_ready import entrypoints
+from kube_node_ready.controller import state
 def broken(*_):
     raise LookupError("this was not foreseen")
-gather.View.{} = broken
-cli.controller()
+state.ClusterState.{} = broken
+entrypoints.controller()
 """
 
 
@@ -269,7 +270,7 @@ def test_a_dry_run_decides_and_writes_nothing(site: Site, tmp_path: Path) -> Non
         "dryRun": True
     }
     with site.plane.audit.window() as calls, operating(tmp_path, site.plane.kubeconfig(), config) as operator:
-        would = partial(operator.said, "Dry run: would act", effect="StartWorker")
+        would = partial(operator.said, "Dry run: effect skipped", effect="StartWorker")
         site.until("it would act on both", lambda: would(on=good) and would(on=bad))
         assert operator.stop() == 0
     ours = {call for call in calls.by_kind if call.agent == "kube-node-ready-controller"}
@@ -290,11 +291,11 @@ def test_sigterm_in_the_middle_of_a_burst_leaves_nothing_half_done(site: Site, t
         site.until("some are released", lambda: number(operator, "nodes_verified") > 5)
         assert holder(site)
         assert operator.stop() == 0
-        assert operator.said("Stopped")
+        assert operator.said("Controller stopped")
         assert not holder(site), "the Lease was given back"
     stopped = [site.node(name) for name in names]
-    assert {site.policy.gated(node) for node in stopped} == {True, False}, "it was in the middle"
-    assert all(node.labelled != site.policy.gated(node) for node in stopped)
+    assert {site.policy.is_gated(node) for node in stopped} == {True, False}, "it was in the middle"
+    assert all(node.labelled != site.policy.is_gated(node) for node in stopped)
     with operating(tmp_path, site.plane.kubeconfig(), config):
         site.until("the next one does the rest", lambda: site.released(*names))
         site.until("nothing is left", lambda: not site.workers())
@@ -352,7 +353,7 @@ def test_an_api_server_that_is_away_for_half_a_minute_costs_no_attempt(breakable
             breakable.apiserver.stop()
             began = time.monotonic()
             assert leader.process.wait(60) == 1, "who cannot renew its Lease ends"
-            assert leader.said("Lease lost, ending")
+            assert leader.said("Lease lost")
             while time.monotonic() - began < OUTAGE_SECONDS:
                 assert operator.ask("/healthz") == "ok\n"
                 time.sleep(1)

@@ -9,18 +9,19 @@ from typing import Self
 import pytest
 
 import lab
-from kube_node_ready.daemonset.model import OwnPolicy, Rules, Seen
-from kube_node_ready.daemonset.node import OwnNode
-from kube_node_ready.kube.errors import LostRace
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify.model import CloseGate, Gate, Outcome, Record
+from kube_node_ready.agent.model import AgentPolicy, Observation, Rules
+from kube_node_ready.agent.node_client import NodeClient
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.api.record import Outcome, VerificationRecord
+from kube_node_ready.kube.errors import Conflict
+from kube_node_ready.verification.model import CloseGate, Gate
 from lab import waiting
-from tests import daemonset_scenarios
-from tests.console import Console
-from tests.daemonset_real import VALUES, Real, a_world
-from tests.daemonset_scenarios import CONTINUOUS, FOREIGN, GATE, ONCE, Scenario, is_gated, is_released
-from tests.gated import Site
-from tests.installed import Release, api_of
+from tests.support.agent_live import VALUES, Real, a_world
+from tests.support.chart_release import Release, api_of
+from tests.support.cli import Console
+from tests.support.scenarios import agent
+from tests.support.scenarios.agent import CONTINUOUS, FOREIGN, GATE, ONCE, Scenario, is_gated, is_released
+from tests.support.site import Site
 
 NAMESPACE = "daemonset-scenarios"
 _MOST_TAINTS = 5
@@ -31,7 +32,7 @@ _PAUSE_SECONDS = 0.3
 def release(plane: lab.Plane) -> Iterator[Release]:
     release = Release(plane, NAMESPACE, VALUES)
     release.install()
-    (node,) = plane.fake_nodes(1, prefix="bystander").names
+    (node,) = plane.simulated_nodes(1, prefix="bystander").names
     release.wait_for_policy(node)
     yield release
     release.uninstall()
@@ -44,13 +45,13 @@ def world(release: Release, prefix: str, tmp_path: Path) -> Iterator[Real]:
         yield made
 
 
-@pytest.mark.parametrize("scenario", daemonset_scenarios.ALL, ids=lambda scenario: scenario.__name__)
+@pytest.mark.parametrize("scenario", agent.ALL, ids=lambda scenario: scenario.__name__)
 def test_on_a_real_api_server(world: Real, scenario: Scenario) -> None:
     scenario(world)
 
 
 def test_what_others_write_meanwhile_stays(world: Real) -> None:
-    """While the gate opens, closes and opens again, somebody changes the same lists and mappings all the time."""
+    """While the gate opens, closes and opens again, another client changes the same lists and mappings all the time."""
     world.join(GATE, FOREIGN, labels={})
     with Busybody(world) as busybody:
         world.start(*CONTINUOUS)
@@ -59,7 +60,7 @@ def test_what_others_write_meanwhile_stays(world: Real) -> None:
         world.until("the gate is closed", lambda: is_gated(world))
         world.heal_network()
         world.until("released again", lambda: is_released(world))
-        world.until("the condition says so", lambda: world.condition()["status"] == "True")
+        world.until("the condition is written", lambda: world.condition()["status"] == "True")
     node = world.raw()
     assert busybody.written > 10
     assert busybody.labels.items() <= node["metadata"]["labels"].items()
@@ -70,7 +71,7 @@ def test_what_others_write_meanwhile_stays(world: Real) -> None:
 
 
 class Busybody:
-    """Somebody who writes a label, an annotation, a taint and a condition after the other, of which none may vanish."""
+    """Another client, which writes labels, annotations, taints and conditions in turn. None of them can be lost."""
 
     def __init__(self, world: Real) -> None:
         self._world = world
@@ -113,7 +114,7 @@ class Busybody:
         self._world.write_condition({"type": "Busy", "status": "True", "reason": f"Round{self.written}", **times})
 
 
-def test_stopped_by_the_label_it_sets_it_tells_the_news_first(world: Real) -> None:
+def test_stopped_by_the_label_it_sets_it_writes_its_event_first(world: Real) -> None:
     """The label ends the pod: SIGTERM comes while condition and Event are on their way."""
     world.join(GATE, labels={})
     world.start(*ONCE)
@@ -123,7 +124,7 @@ def test_stopped_by_the_label_it_sets_it_tells_the_news_first(world: Real) -> No
     assert world.events() == ["Verified"]
 
 
-def test_the_command_line_tells_of_it_and_asks_it_again(world: Real, release: Release) -> None:
+def test_the_command_line_shows_it_and_requests_another_attempt(world: Real, release: Release) -> None:
     console = Console(Site(release.plane, NAMESPACE))
     world.join(GATE, labels={})
     world.break_network()
@@ -145,37 +146,39 @@ def test_the_command_line_tells_of_it_and_asks_it_again(world: Real, release: Re
 
 
 def test_a_gate_is_closed_on_the_version_that_was_seen_or_not_at_all(plane: lab.Plane, prefix: str) -> None:
-    """Nodes without any taint are the hard case: there is no list yet, and whoever makes one overwrites another's."""
-    (name,) = plane.fake_nodes(1, prefix=prefix).names
-    rules = Rules(OwnPolicy((Gate(GATE["key"], GATE["effect"]),)), Taint(**GATE))
-    node = OwnNode(api_of(plane.kubeconfig()), name, rules, "pod-1", lambda: datetime.now(UTC))
-    record = Record(1, failures=1, outcome=Outcome.FAILED, at=datetime.now(UTC), since=datetime.now(UTC), blamed=1)
+    """Nodes without any taint are the hard case: without a list, a client that creates one overwrites another's."""
+    (name,) = plane.simulated_nodes(1, prefix=prefix).names
+    rules = Rules(AgentPolicy((Gate(GATE["key"], GATE["effect"]),)), Taint(**GATE))
+    node = NodeClient(api_of(plane.kubeconfig()), name, rules, "pod-1", lambda: datetime.now(UTC))
+    record = VerificationRecord(
+        1, failures=1, outcome=Outcome.FAILED, at=datetime.now(UTC), since=datetime.now(UTC), node_failures=1
+    )
     try:
         seen = _quiet(node)
         plane.kubectl("annotate", "node", name, "example.com/other=writer")
-        with pytest.raises(LostRace):
+        with pytest.raises(Conflict):
             node.write(CloseGate(seen.node, record, seen.version), rules.policy)
-        assert not rules.policy.gated(node.look().node)
+        assert not rules.policy.is_gated(node.read().node)
         _close(node, record, rules)
-        closed = node.look()
-        assert rules.policy.gated(closed.node)
-        with pytest.raises(LostRace):
+        closed = node.read()
+        assert rules.policy.is_gated(closed.node)
+        with pytest.raises(Conflict):
             node.write(CloseGate(closed.node, record, seen.version), rules.policy)
-        assert [taint.key for taint in node.look().node.taints].count(GATE["key"]) == 1
+        assert [taint.key for taint in node.read().node.taints].count(GATE["key"]) == 1
     finally:
         plane.kubectl("delete", "node", name)
 
 
-def _quiet(node: OwnNode) -> Seen:
+def _quiet(node: NodeClient) -> Observation:
     """When the cluster's own taints of a new node are gone."""
-    return waiting.until("the node has no taints", lambda: seen if not (seen := node.look()).node.taints else None, 180)
+    return waiting.until("the node has no taints", lambda: seen if not (seen := node.read()).node.taints else None, 180)
 
 
-def _close(node: OwnNode, record: Record, rules: Rules) -> None:
+def _close(node: NodeClient, record: VerificationRecord, rules: Rules) -> None:
     """The simulated kubelet writes, too, so the first try may be late."""
 
     def try_it() -> bool:
-        seen = node.look()
+        seen = node.read()
         node.write(CloseGate(seen.node, record, seen.version), rules.policy)
         return True
 

@@ -14,7 +14,7 @@ from lightkube.resources.core_v1 import Node, ServiceAccount
 
 import lab
 from lab import karpenter, network, waiting
-from tests.shell import ROOT
+from tests.support.shell import ROOT
 
 GATE = lab.Taint("node-ready/unverified", value="true")
 PATIENCE = 180
@@ -66,11 +66,43 @@ def is_open(plane: lab.Plane, name: str) -> bool:
     return not gated and (node.metadata.labels or {}).get("node-ready/verified") == "true"
 
 
+def test_the_commands_of_the_labs_page_verify_nodes(checkout: Checkout) -> None:
+    """Except for the two that start a cluster and a shell in it, which are here already; and with other ports."""
+    page = (ROOT / "docs" / "how-to" / "lab.md").read_text().partition("## Watch the controller")[2]
+    block = re.search(r"(?:^    .+\n)+", page, re.MULTILINE)
+    assert block
+    start, shell, *commands = [line.strip() for line in block[0].splitlines()]
+    assert "-m lab --name demo up " in start
+    assert shell.endswith("-m lab --name demo shell")
+    checkout.plane.simulated_nodes(1, prefix="of-the-page", taints=[GATE])
+    script = "\n".join([*commands[:-1], f"exec {commands[-1]} --metrics-bind-address=0 --health-probe-bind-address=:0"])
+    process = subprocess.Popen(
+        ["sh", "-ec", script],
+        cwd=checkout.folder,
+        env=checkout.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def alive() -> None:
+        checkout.plane.check()
+        assert process.poll() is None, "the controller ended"
+
+    try:
+        verified = lambda: is_open(checkout.plane, "of-the-page-0")  # noqa: E731  it is short
+        waiting.until("the node is verified", verified, PATIENCE, alive=alive)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_the_controller_runs_on_this_machine_and_verifies_nodes(checkout: Checkout, tmp_path: Path) -> None:
     """As its `--help` tells, rights included, and with the example's configuration."""
     plane = checkout.plane
-    plane.fake_nodes(2, prefix="sound", taints=[GATE])
-    plane.fake_nodes(1, prefix="broken", taints=[GATE], verdict=lab.fails("no route"))
+    plane.simulated_nodes(2, prefix="sound", taints=[GATE])
+    plane.simulated_nodes(1, prefix="broken", taints=[GATE], verdict=lab.fails("no route"))
     told = checkout.run("run-controller-local.sh", "--help").stdout
     command = re.search(r"^  (helm template .*\\\n.*)$", told, re.MULTILINE)
     assert command

@@ -11,10 +11,11 @@ from lightkube.resources.core_v1 import Event, Namespace
 from lightkube.resources.core_v1 import Node as NodeObject
 
 import lab
-from kube_node_ready.verify import patches
-from lab import fake, waiting
-from tests.operator import a_config, operating
-from tests.support import has_node, has_pods
+from kube_node_ready.api.contract import RECORD_ANNOTATION
+from kube_node_ready.api.record import decode_record
+from lab import simulated_nodes, waiting
+from tests.support.builders import has_node, has_pods
+from tests.support.controller_process import a_config, operating
 
 PATIENCE = 180
 AT_A_TIME = 4
@@ -52,7 +53,9 @@ class Case:
         plane.client.create(Namespace(metadata=ObjectMeta(name=name)))
         gate = lab.Taint(f"example.com/{name}", value="true")
         label = {"case": name}
-        self.nodes: fake.FakeNodes = plane.fake_nodes(1, prefix=name, verdict=verdict, taints=[gate], labels=label)
+        self.nodes: simulated_nodes.SimulatedNodes = plane.simulated_nodes(
+            1, prefix=name, verdict=verdict, taints=[gate], labels=label
+        )
         self.node = self.nodes.names[0]
         self.config = a_config(
             name,
@@ -98,7 +101,7 @@ class Case:
     def attempts(self) -> int:
         node = self.plane.client.get(NodeObject, self.node)
         assert node.metadata
-        return patches.decode((node.metadata.annotations or {}).get(patches.ANNOTATION)).attempt
+        return decode_record((node.metadata.annotations or {}).get(RECORD_ANNOTATION)).attempt
 
     def idle(self) -> bool:
         return not has_pods(self.plane, self.name)
@@ -109,7 +112,7 @@ class Case:
 
     def kill_at(self, write: int, moment: str) -> None:
         """Run a controller that dies there, and wait for its death."""
-        command = [sys.executable, "-m", "tests.mortal", f"--die-at={write}:{moment}"]
+        command = [sys.executable, "-m", "tests.support.killable_controller", f"--die-at={write}:{moment}"]
         with operating(self.folder, self.plane.kubeconfig(), self.config, command) as doomed:
             self.heal_when_failed(lambda: doomed.process.poll() is not None)
             assert doomed.process.returncode == -9

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import lab
-from lab import network, remains, runs, waiting
-from tests.shell import ROOT, machine, traces, wait_gone
+from lab import cleanup, network, runs, waiting
+from tests.support.shell import ROOT, machine, traces, wait_gone
 
 # What a dead owner left is taken away by whoever starts a run next, which must not be another test.
 pytestmark = pytest.mark.alone
-REAL_NODE = "plane.node('a'); plane.wait_for_dns()" if network.is_root() else "plane.fake_nodes(1)"
+REAL_NODE = "plane.node('a'); plane.wait_for_dns()" if network.is_root() else "plane.simulated_nodes(1)"
 OWNER = f"""
 import lab, time
 with lab.plane() as plane:
@@ -48,7 +48,7 @@ def reaper_of(folder: Path) -> int:
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # it has ended since
             words = entry.read_text(errors="replace").split("\0")
-            if str(folder) in words and remains.__file__ in words:
+            if str(folder) in words and cleanup.__file__ in words:
                 return int(entry.parent.name)
     pytest.fail(f"{folder} has no reaper")
 
@@ -124,8 +124,8 @@ def test_a_reaper_spares_the_slots_next_owner() -> None:
     """However late it wakes up."""
     first = runs.claim()
     os.kill(first.reaper.pid, signal.SIGSTOP)
-    remains.remove(first.run.folder)
-    remains.drop_lock(first.lock)
+    cleanup.remove(first.run.folder)
+    cleanup.drop_lock(first.lock)
     second = runs.claim()
     assert second.run.folder == first.run.folder
     os.kill(first.reaper.pid, signal.SIGCONT)

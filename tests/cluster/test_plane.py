@@ -16,7 +16,7 @@ from lightkube.resources.core_v1 import ConfigMap, Namespace, Node, ServiceAccou
 import lab
 from lab import build, waiting
 from lab.process import Process
-from tests.support import a_pod, is_ready, wait_running
+from tests.support.builders import a_pod, is_ready, wait_running
 
 Fresh = Callable[..., lab.Plane]
 
@@ -51,19 +51,19 @@ def test_a_service_account_acts_with_its_own_rights(plane: lab.Plane, namespace:
 
 @pytest.mark.parametrize("odd", ["someone", "/someone", "here/"])
 def test_a_service_account_without_its_namespace_is_refused(plane: lab.Plane, odd: str) -> None:
-    with pytest.raises(lab.LabError, match=f"'{odd}' is no ServiceAccount; it looks like namespace/name"):
+    with pytest.raises(lab.LabError, match=f"'{odd}' is invalid; expected a ServiceAccount as namespace/name"):
         plane.kubeconfig(odd)
 
 
 @pytest.mark.usefixtures("as_root")
 @pytest.mark.parametrize("odd", ["Bad_Name", "", "../there", "-a"])
 def test_a_bad_node_name_is_refused_at_once(plane: lab.Plane, odd: str) -> None:
-    with pytest.raises(lab.LabError, match="cannot be a node's name"):
+    with pytest.raises(lab.LabError, match="expected a node name"):
         plane.node(odd)
 
 
 def test_a_token_bound_to_a_pod_carries_the_pods_node(plane: lab.Plane, namespace: str, prefix: str) -> None:
-    nodes = plane.fake_nodes(1, prefix=prefix, verdict=lab.HANGS)
+    nodes = plane.simulated_nodes(1, prefix=prefix, verdict=lab.HANGS)
     wait_running(plane, plane.client.create(a_pod("bound", namespace, node=nodes.names[0])))
     with Client(KubeConfig.from_file(plane.kubeconfig(f"{namespace}/default", pod="bound"))) as client:
         who = client.create(SelfSubjectReview()).status
@@ -93,7 +93,7 @@ def test_a_machines_proxy_is_not_the_way_to_a_plane(fresh_plane: Fresh, monkeypa
     for variable in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
     plane = fresh_plane()
-    nodes = plane.fake_nodes(1)
+    nodes = plane.simulated_nodes(1)
     waiting.until("the node is Ready", lambda: is_ready(plane, nodes.names[0]), 180)
     assert nodes.names[0] in plane.kubectl("get", "nodes")
 
@@ -173,7 +173,7 @@ def test_a_component_that_died_is_noted_on_the_error_it_caused() -> None:
 def test_two_planes_at_once_do_not_meet(plane: lab.Plane, fresh_plane: Fresh, prefix: str) -> None:
     other = fresh_plane()
     assert uid(plane) != uid(other)
-    other.fake_nodes(1, prefix=prefix)
+    other.simulated_nodes(1, prefix=prefix)
     waiting.until("the node is there", lambda: other.client.get(Node, f"{prefix}-0"), 180)
     with pytest.raises(ApiError, match="not found"):
         plane.client.get(Node, f"{prefix}-0")

@@ -14,17 +14,18 @@ import pytest
 from lightkube.resources.core_v1 import Node as NodeObject
 
 import lab
-from kube_node_ready import ledger
-from kube_node_ready.effects import Setup, Stores, Writer
+from kube_node_ready.api.objects import ConfigMap
+from kube_node_ready.controller import removal_ledger
+from kube_node_ready.controller.execution import CacheSink, ExecutorContext
+from kube_node_ready.controller.executor import Executor
 from kube_node_ready.kube.access import access
-from kube_node_ready.kube.client import Kube, PatchKind
-from kube_node_ready.kube.errors import LostRace
-from kube_node_ready.objects import ConfigMap
-from kube_node_ready.verify.model import Gate, Node, Policy, RemovalPolicy, RemoveNode
-from kube_node_ready.verify.workerpod import PodTemplate
+from kube_node_ready.kube.client import KubeClient, PatchKind
+from kube_node_ready.kube.errors import Conflict
+from kube_node_ready.verification.model import Gate, Node, Policy, RemovalPolicy, RemoveNode
+from kube_node_ready.verification.worker_pod import PodTemplate
 from lab import waiting
-from tests.operator import Operator
-from tests.removal import AGENT, LEDGER, PAUSE, Fleet, has_karpenter, nodeclaims
+from tests.support.controller_process import Operator
+from tests.support.removal import AGENT, LEDGER, PAUSE, Fleet, has_karpenter, nodeclaims
 
 
 @pytest.fixture
@@ -107,6 +108,20 @@ def test_a_claim_that_takes_its_time_is_deleted_once(fleet: Fleet) -> None:
     assert len(fleet.told(node, "Removing")) == 1
 
 
+def test_a_claim_that_another_client_deletes_uses_no_budget(fleet: Fleet) -> None:
+    """Its node fails for as long as the deletion takes. Others of the pool must not wait for that."""
+    with nodeclaims(fleet.plane) as claims:
+        (leaving,) = fleet.join(pool="a")
+        claim = claims.make(leaving, by="owner", finalizers=["karpenter.sh/termination"])
+        fleet.plane.kubectl("delete", "nodeclaim", claim, "--wait=false")
+        with fleet.operating({"maxCount": 1}):
+            fleet.until("it failed often enough", lambda: fleet.attempts(leaving) > 1)
+            (other,) = fleet.join(pool="a", group="later")
+            second = claims.make(other, by="owner")
+            fleet.until("the other is removed", lambda: second not in claims.names())
+        assert fleet.booked() == [other]
+
+
 def test_a_node_without_a_claim_goes_itself(fleet: Fleet) -> None:
     with nodeclaims(fleet.plane) as claims:
         failing, passing = fleet.join(pool="a")[0], fleet.join(pool="b", verdict=lab.PASSES)[0]
@@ -154,7 +169,7 @@ def test_a_claim_of_the_same_name_and_another_uid_is_spared(fleet: Fleet) -> Non
             claims.delete(claim)
             claims.make(node, by="status")
 
-        with pytest.raises(LostRace):
+        with pytest.raises(Conflict):
             asyncio.run(remove(fleet, node, replace))
         assert claims.names() == {claim}
         assert not claims.is_leaving(claim)
@@ -180,7 +195,7 @@ def test_a_claim_that_says_it_is_another_nodes_is_spared(fleet: Fleet) -> None:
 async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], None]) -> bool:
     """As the controller does it, with something else happening between looking and deleting."""
 
-    class Meddled(Kube):
+    class Meddled(KubeClient):
         async def patch(self, path: str, body: bytes, kind: PatchKind, **_: Any) -> bytes:  # noqa: ANN401
             answer = await super().patch(path, body, kind)
             meanwhile()
@@ -188,11 +203,13 @@ async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], None]) -> bool
 
     policy = Policy((Gate("node-ready/unverified", "NoSchedule"),), removal=RemovalPolicy())
     path = f"/api/v1/namespaces/{fleet.namespace}/configmaps/{LEDGER}"
-    setup = Setup(lambda: datetime.now(UTC), "the test", path)
+    setup = ExecutorContext(lambda: datetime.now(UTC), "the test", path)
     node = Node(name, fleet.uid(name))
     async with Meddled(access(fleet.plane.kubeconfig())) as kube:
-        book = ledger.read(msgspec.json.decode(await kube.get(path), type=ConfigMap))
-        writer = Writer(kube, Mock(spec=Stores), policy, PodTemplate(fleet.namespace, "image", policy.gates), setup)
+        book = removal_ledger.read(msgspec.json.decode(await kube.get(path), type=ConfigMap))
+        writer = Executor(
+            kube, Mock(spec=CacheSink), policy, PodTemplate(fleet.namespace, "image", policy.gates), setup
+        )
         return await writer.apply(RemoveNode(node, "it failed", book))
 
 
@@ -209,7 +226,7 @@ def test_a_pool_loses_no_more_than_its_budget(fleet: Fleet, limits: dict[str, in
         stays(lambda: fleet.left() == left)
         assert blocked(operator) >= 3
         numbers = f"(pool a: 3 nodes, maxCount {limits['maxCount']}, maxPercent {limits['maxPercent']})"
-        words = f"2 removed within 3600 s, and no more than 2 may be {numbers}"
+        words = f"removal budget exhausted: 2 of 2 removals used in 3600 s {numbers}"
         for node in left:
             fleet.until(
                 f"{node}: {words}",
@@ -250,7 +267,7 @@ def test_when_many_fail_at_once_none_is_removed(fleet: Fleet) -> None:
         fleet.until("and tried again", lambda: all(fleet.attempts(node) >= 3 for node in nodes))
         for node in nodes:
             said = fleet.until("it is told", lambda node=node: fleet.told(node, "RemovalBlocked"))
-            assert re.match(r"[345] of 5 nodes fail at once, more than the 2 ", said[0])
+            assert re.match(r"[345] of 5 nodes are failing \(limit 2: ", said[0])
         fleet.heal()
         fleet.until("the outage ends", lambda: fleet.released() == nodes)
     assert fleet.booked() == []

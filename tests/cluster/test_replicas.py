@@ -9,9 +9,9 @@ import pytest
 from lightkube.resources.coordination_v1 import Lease
 
 import lab
-from tests.gated import Site, bad_route
-from tests.operator import Operator, operating
-from tests.proxy import Cuts
+from tests.support.controller_process import Operator, operating
+from tests.support.faulty_proxy import Cuts
+from tests.support.site import Site, bad_route
 
 LEASE = "replicas"
 READS = {"get", "list", "watch"}
@@ -98,7 +98,7 @@ def test_a_leader_that_is_cut_off_has_ended_before_another_may_begin(site: Site,
             route.cut()
             assert leader.process.wait(60) == 1
             assert not leads(standby), "the other had to wait"
-            assert leader.said("Lease lost, ending")
+            assert leader.said("Lease lost")
             (name,) = site.join().names
             site.until("the other goes on", lambda: site.released(name))
 
@@ -123,7 +123,7 @@ def test_a_leader_that_slept_through_its_lease_writes_nothing_when_it_wakes(site
             finally:
                 leader.process.send_signal(signal.SIGCONT)
             assert leader.process.wait(60) == 1
-            assert leader.said("Lease lost, ending")
+            assert leader.said("Lease lost")
             assert len(writes(site)) == asleep > 0
             assert holder(site) == identity(standby)
 

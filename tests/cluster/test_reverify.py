@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import lab
-from tests.gated import Site
-from tests.operator import operating
+from tests.support.controller_process import operating
+from tests.support.site import Site
 
 FOREIGN = lab.Taint("example.com/foreign", "PreferNoSchedule", "x")
 # The interval's smallest value, so that tests end soon; what is quick here is slow elsewhere.
@@ -34,7 +34,7 @@ def reasons(site: Site, name: str) -> list[str]:
 
 def closed(site: Site, name: str) -> bool:
     node = site.node(name)
-    return not node.labelled and site.policy.gated(node)
+    return not node.labelled and site.policy.is_gated(node)
 
 
 def test_a_verified_node_that_breaks_is_gated_again_whoever_counts(site: Site, tmp_path: Path) -> None:
@@ -49,12 +49,12 @@ def test_a_verified_node_that_breaks_is_gated_again_whoever_counts(site: Site, t
         operator.kill()
     node = site.node(bad)
     assert node.labelled, "one failure closes nothing"
-    assert not site.policy.gated(node)
+    assert not site.policy.is_gated(node)
     with operating(tmp_path, site.plane.kubeconfig(), watchful(site)) as operator:
         site.until("it is gated again", lambda: closed(site, bad), PATIENCE)
         site.until("and says why", lambda: site.condition(bad)["status"] == "False")
         assert reasons(site, bad).count("GateRestored") == 1
-        assert operator.said("Gate closed again", node=bad)
+        assert operator.said("Gate closed", node=bad)
         assert "kube_node_ready_gates_closed_total 1.0" in operator.ask("/metrics", server=0)
         assert FOREIGN.key in [taint.key for taint in site.node(bad).taints]
         broken.decide(lab.PASSES)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import lab
 from lab import waiting
-from tests.operator import a_config, operating
-from tests.support import has_pods
+from tests.support.builders import has_pods
+from tests.support.controller_process import a_config, operating
 
 GATE = lab.Taint("node-ready/unverified", value="true")
 ACCOUNT = """
@@ -45,12 +45,12 @@ def test_a_node_is_verified_without_the_right_to_write_events(
     plane: lab.Plane, namespace: str, prefix: str, tmp_path: Path
 ) -> None:
     plane.apply(ACCOUNT.format(namespace=namespace))
-    (node,) = plane.fake_nodes(1, prefix=prefix, taints=[GATE], labels={"case": prefix}).names
+    (node,) = plane.simulated_nodes(1, prefix=prefix, taints=[GATE], labels={"case": prefix}).names
     config = a_config(namespace, nodeManagement={"nodeSelector": {"case": prefix}}, leaderElection={"enabled": True})
     try:
         with operating(tmp_path, plane.kubeconfig(f"{namespace}/controller"), config) as operator:
             waiting.until("verified", lambda: operator.said("Node verified", node=node), 180)
-            waiting.until("the missing right is told", lambda: operator.said("An Event could not be written"), 180)
+            waiting.until("the missing right is told", lambda: operator.said("Failed to write Event"), 180)
             waiting.until("its worker is gone", lambda: not has_pods(plane, namespace), 180)
     finally:
         plane.kubectl("delete", "node", node)

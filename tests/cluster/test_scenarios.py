@@ -10,14 +10,14 @@ from lightkube.resources.core_v1 import Event, Namespace, Pod
 from lightkube.resources.core_v1 import Node as NodeObject
 
 import lab
-from kube_node_ready import objects
-from kube_node_ready.verify.model import Gate, Node, Policy, Worker
-from kube_node_ready.verify.nodes import read_node
-from kube_node_ready.verify.patches import CONDITION
-from kube_node_ready.verify.workerpod import read_worker
-from lab import fake, fake_node, waiting
-from tests import scenarios
-from tests.operator import a_config, operating, taints
+from kube_node_ready.api import objects
+from kube_node_ready.api.contract import CONDITION
+from kube_node_ready.verification.model import Gate, Node, Policy, Worker
+from kube_node_ready.verification.node_reader import read_node
+from kube_node_ready.verification.worker_status import read_worker
+from lab import simulated_node, simulated_nodes, waiting
+from tests.support.controller_process import a_config, operating, taints
+from tests.support.scenarios import controller as scenarios
 
 NAMESPACE = "scenarios"
 GATES = [
@@ -35,17 +35,17 @@ class Real:
     def __init__(self, plane: lab.Plane) -> None:
         self._plane = plane
         self._client = plane.client
-        self._groups: dict[str, fake.FakeNodes] = {}
+        self._groups: dict[str, simulated_nodes.SimulatedNodes] = {}
 
     def join(self, name: str, *, taints: list[dict[str, str]], verdict: str, labels: dict[str, str]) -> None:
         prefix, wanted = name.removesuffix("-0"), _taints(taints)
         if name not in self._groups:
-            self._groups[name] = self._plane.fake_nodes(
+            self._groups[name] = self._plane.simulated_nodes(
                 1, prefix=prefix, verdict=VERDICTS[verdict], taints=wanted, labels=labels
             )
         else:
             self.ordain(name, verdict)
-            self._client.create(fake_node.node_object(name, self._plane.version, wanted, labels))
+            self._client.create(simulated_node.node_object(name, self._plane.version, wanted, labels))
 
     def leave(self, name: str) -> None:
         self._client.delete(NodeObject, name)

@@ -1,6 +1,7 @@
 """Simulated nodes: realistic objects, and pods that end as the test chooses."""
 
 import time
+import uuid
 
 import msgspec
 import pytest
@@ -8,8 +9,9 @@ from lightkube.models.core_v1 import PodStatus
 from lightkube.resources.core_v1 import Node, Pod
 
 import lab
-from lab import waiting
-from tests.support import a_pod, is_ready, status_of, wait_ended, wait_running
+from lab import simulated_stages, waiting
+from lab.simulated_nodes import Stage
+from tests.support.builders import a_pod, is_ready, status_of, wait_ended, wait_running
 
 
 def run_on(plane: lab.Plane, node: str, namespace: str) -> Pod:
@@ -25,7 +27,7 @@ def terminated(status: PodStatus) -> tuple[int, str]:
 
 
 def test_200_nodes_complete_200_pods(plane: lab.Plane, namespace: str, prefix: str) -> None:
-    nodes = plane.fake_nodes(200, prefix=prefix)
+    nodes = plane.simulated_nodes(200, prefix=prefix)
     for name in nodes.names:
         run_on(plane, name, namespace)
 
@@ -33,12 +35,12 @@ def test_200_nodes_complete_200_pods(plane: lab.Plane, namespace: str, prefix: s
         pods = list(plane.client.list(Pod, namespace=namespace))
         return len(pods) == 200 and all(pod.status and pod.status.phase == "Succeeded" for pod in pods)
 
-    waiting.until("200 pods succeed", all_done, 300, alive=plane.check)
+    waiting.until("200 pods succeed", all_done, 600, alive=plane.check)
     nodes.delete()
 
 
 def test_a_node_is_about_as_large_as_a_cloud_makes_it(plane: lab.Plane, prefix: str) -> None:
-    nodes = plane.fake_nodes(1, prefix=prefix, taints=[lab.Taint("node-ready/unverified")], labels={"pool": "a"})
+    nodes = plane.simulated_nodes(1, prefix=prefix, taints=[lab.Taint("node-ready/unverified")], labels={"pool": "a"})
     node = plane.client.get(Node, nodes.names[0])
     assert 13_000 < len(msgspec.json.encode(node.to_dict())) < 16_000
     assert node.metadata
@@ -54,7 +56,7 @@ def test_a_node_is_about_as_large_as_a_cloud_makes_it(plane: lab.Plane, prefix: 
 def test_a_pod_fails_with_the_chosen_words(plane: lab.Plane, namespace: str, prefix: str) -> None:
     """Any words: a report is JSON, and JSON is all braces and quotes."""
     words = '{"checks":[{"name":"dns","error":"google.com: {{timed}} out"}]}\nß'
-    nodes = plane.fake_nodes(1, prefix=prefix, verdict=lab.fails(words, exit_code=3))
+    nodes = plane.simulated_nodes(1, prefix=prefix, verdict=lab.fails(words, exit_code=3))
     status = wait_ended(plane, run_on(plane, nodes.names[0], namespace))
     assert status.phase == "Failed"
     assert terminated(status) == (3, words)
@@ -62,7 +64,7 @@ def test_a_pod_fails_with_the_chosen_words(plane: lab.Plane, namespace: str, pre
 
 
 def test_a_pod_takes_the_chosen_time(plane: lab.Plane, namespace: str, prefix: str) -> None:
-    nodes = plane.fake_nodes(1, prefix=prefix, verdict=lab.passes(seconds=8))
+    nodes = plane.simulated_nodes(1, prefix=prefix, verdict=lab.passes(seconds=8))
     pod = run_on(plane, nodes.names[0], namespace)
     wait_running(plane, pod)
     time.sleep(2)
@@ -72,7 +74,7 @@ def test_a_pod_takes_the_chosen_time(plane: lab.Plane, namespace: str, prefix: s
 
 
 def test_a_pod_hangs_until_the_verdict_changes(plane: lab.Plane, namespace: str, prefix: str) -> None:
-    nodes = plane.fake_nodes(2, prefix=prefix, verdict=lab.HANGS)
+    nodes = plane.simulated_nodes(2, prefix=prefix, verdict=lab.HANGS)
     pod = run_on(plane, nodes.names[0], namespace)
     wait_running(plane, pod)
     time.sleep(3)
@@ -82,8 +84,30 @@ def test_a_pod_hangs_until_the_verdict_changes(plane: lab.Plane, namespace: str,
     nodes.delete()
 
 
+def test_a_pod_that_arrives_before_the_stages_of_its_group_gets_its_verdict(
+    plane: lab.Plane, namespace: str, prefix: str
+) -> None:
+    nodes = plane.simulated_nodes(1, prefix=prefix, verdict=lab.fails("late", exit_code=3))
+    for stage in simulated_stages.of_group(prefix, lab.PASSES):
+        plane.client.delete(Stage, stage["metadata"]["name"])
+    pod = waiting.until("a pod has no stages", lambda: one_without_stages(plane, nodes.names[0], namespace), 60)
+    nodes.decide(lab.fails("late", exit_code=3))
+    assert terminated(wait_ended(plane, pod)) == (3, "late")
+
+
+def one_without_stages(plane: lab.Plane, node: str, namespace: str) -> Pod | None:
+    """A new pod for which KWOK has no stages. It needs a while to notice that these are gone."""
+    name = f"on-{uuid.uuid4().hex}"
+    pod = plane.client.create(a_pod(name, namespace, node=node))
+    time.sleep(1)  # until KWOK has chosen a stage for it
+    if status_of(plane, pod).phase == "Pending":
+        return pod
+    plane.client.delete(Pod, name, namespace=namespace)
+    return None
+
+
 def test_a_pod_never_starts_and_says_why(plane: lab.Plane, namespace: str, prefix: str) -> None:
-    nodes = plane.fake_nodes(1, prefix=prefix, verdict=lab.never_starts("ImagePullBackOff", "no such image"))
+    nodes = plane.simulated_nodes(1, prefix=prefix, verdict=lab.never_starts("ImagePullBackOff", "no such image"))
     pod = run_on(plane, nodes.names[0], namespace)
 
     def reason() -> str | None:
@@ -97,15 +121,18 @@ def test_a_pod_never_starts_and_says_why(plane: lab.Plane, namespace: str, prefi
 
 def test_a_group_is_not_made_twice(plane: lab.Plane, prefix: str) -> None:
     """The second would silently change the first one's verdict."""
-    nodes = plane.fake_nodes(1, prefix=prefix)
+    nodes = plane.simulated_nodes(1, prefix=prefix)
     with pytest.raises(lab.LabError, match=f"there are simulated nodes called {prefix}-… already"):
-        plane.fake_nodes(1, prefix=prefix, verdict=lab.fails())
+        plane.simulated_nodes(1, prefix=prefix, verdict=lab.fails())
     nodes.delete()
 
 
 def test_verdicts_of_groups_do_not_mix(plane: lab.Plane, namespace: str, prefix: str) -> None:
     """Also when one group's name begins with the other's."""
-    good, bad = plane.fake_nodes(1, prefix=prefix), plane.fake_nodes(1, prefix=f"{prefix}-bad", verdict=lab.fails())
+    good, bad = (
+        plane.simulated_nodes(1, prefix=prefix),
+        plane.simulated_nodes(1, prefix=f"{prefix}-bad", verdict=lab.fails()),
+    )
     good_pod, bad_pod = (run_on(plane, group.names[0], namespace) for group in (good, bad))
     assert wait_ended(plane, good_pod).phase == "Succeeded"
     assert wait_ended(plane, bad_pod).phase == "Failed"
@@ -115,7 +142,7 @@ def test_verdicts_of_groups_do_not_mix(plane: lab.Plane, namespace: str, prefix:
 
 def test_a_pod_that_is_to_run_for_ever_runs(plane: lab.Plane, namespace: str, prefix: str) -> None:
     """DaemonSets live on simulated nodes too, whatever becomes of one-off pods there."""
-    nodes = plane.fake_nodes(1, prefix=prefix, verdict=lab.fails())
+    nodes = plane.simulated_nodes(1, prefix=prefix, verdict=lab.fails())
     pod = plane.client.create(a_pod("agent", namespace, node=nodes.names[0], restartPolicy="Always"))
     wait_running(plane, pod)
     time.sleep(2)

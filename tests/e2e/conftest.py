@@ -10,7 +10,7 @@ from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
 import lab
 from demo import image as release_image
 from lab import waiting
-from tests.support import a_server, wait_running
+from tests.support.builders import a_server, wait_running
 
 PROBERS = "probers"
 WORKERS = "workers"

@@ -15,10 +15,13 @@ from lightkube.resources.core_v1 import Pod
 
 import lab
 from demo import image as release_image
-from kube_node_ready.verify import workerpod
+from kube_node_ready.api.record import Cause
+from kube_node_ready.checks import dns_client
+from kube_node_ready.verification import worker_pod
 from lab import images
-from tests.chart import CHART
-from tests.guarded import (
+from tests.attacks.kubelet import kubelets
+from tests.support.chart import CHART
+from tests.support.chart_cluster import (
     GATE,
     NAMESPACE,
     REAL,
@@ -31,12 +34,14 @@ from tests.guarded import (
     uids,
     uninstall_as_documented,
 )
+from tests.support.check_servers import dns_reply, dns_server
 
 ALL_CHECKS = {"dns", "api", "network", "services", "payload", "clock"}
 NODES = ("a", "b", "c")
 CONTROLLER = "kube-node-ready-controller"
 DOMAINS = ["kubernetes.default.svc.cluster.local", "example.com"]
 UNKNOWN = "no-such-name.example"
+DNS_ENDPOINTS = ("get", "endpointslices", "--namespace=kube-system", "--output=yaml")
 VALUES: dict[str, Any] = {
     "image": {"repository": release_image.REPOSITORY},
     "controller": {
@@ -100,6 +105,54 @@ def test_a_node_that_joins_later_is_verified_and_says_so(cold: Guarded) -> None:
     cold.until("no worker is left", lambda: not cold.workers())
 
 
+def _without_dns_server(site: Guarded) -> str:
+    """A node other than `b`, whose first Event another test looks at."""
+    return next(name for name in ("a", "c") if name not in site.dns_nodes())
+
+
+def test_a_dns_server_that_a_kubelet_invents_blames_no_other_node(site: Guarded) -> None:
+    """Any kubelet can make any address a ready endpoint of cluster DNS: by a mirror pod with the labels of its pods."""
+    target = _without_dns_server(site)
+    with kubelets(site.plane, "compromised") as (kubelet,):
+        kubelet.register(taints=[lab.Taint("example.com/not-ours", "NoSchedule")])
+        kubelet.mirror("coredns-forged", "kube-system", labels={"k8s-app": "kube-dns"})
+        kubelet.serve("coredns-forged", "kube-system", "192.0.2.77")
+        site.until("it is an endpoint", lambda: "192.0.2.77" in site.plane.kubectl(*DNS_ENDPOINTS))
+        site.close(target)
+        site.until("it is held", lambda: site.failures(target) >= 2)
+        assert site.is_gated(target)
+        record = site.node(target).record
+        assert record.cause is Cause.NOT_JUDGED
+        assert record.node_failures == 0
+        assert "node compromised might be at fault" in record.reason
+        site.plane.kubectl("delete", "pod", "coredns-forged", "--namespace=kube-system")
+        site.until("the gate is open", lambda: site.is_released(target))
+
+
+def test_a_dns_server_of_a_kubelet_that_answers_wrongly_blames_no_other_node(site: Guarded) -> None:
+    """Asked directly it answers, so that nothing fails but the queries that the Service sends to it."""
+    target = _without_dns_server(site)
+    address = site.plane.network.gateway
+    with kubelets(site.plane, "compromised") as (kubelet,), dns_server(_denied, _denied, address, dns_client.PORT):
+        kubelet.register(taints=[lab.Taint("example.com/not-ours", "NoSchedule")])
+        kubelet.mirror("coredns-forged", "kube-system", labels={"k8s-app": "kube-dns"})
+        kubelet.serve("coredns-forged", "kube-system", address)
+        site.until("it is an endpoint", lambda: f"- {address}\n" in site.plane.kubectl(*DNS_ENDPOINTS))
+        site.close(target)
+        site.until("it is held", lambda: site.failures(target) >= 2)
+        assert site.is_gated(target)
+        record = site.node(target).record
+        assert "answered NXDOMAIN" in record.reason
+        assert record.cause is Cause.NOT_JUDGED
+        assert record.node_failures == 0
+        site.plane.kubectl("delete", "pod", "coredns-forged", "--namespace=kube-system")
+        site.until("the gate is open", lambda: site.is_released(target))
+
+
+def _denied(query: bytes) -> list[bytes]:
+    return [dns_reply(query, code=3)]
+
+
 def test_a_node_without_dns_stays_gated_says_why_and_is_released_once_healed(site: Guarded) -> None:
     with site.without_dns("b") as waiting:
         site.until("it failed twice", lambda: site.failures("b") >= 2)
@@ -152,7 +205,7 @@ def test_an_upgrade_changes_what_is_asked_of_nodes_and_a_rollback_changes_it_bac
 
 
 def test_a_controller_that_is_deleted_in_a_burst_loses_nothing_and_doubles_nothing(site: Guarded) -> None:
-    fakes = site.plane.fake_nodes(20, prefix="burst", verdict=lab.passes(seconds=4), taints=[GATE])
+    fakes = site.plane.simulated_nodes(20, prefix="burst", verdict=lab.passes(seconds=4), taints=[GATE])
     site.close(*NODES)
     site.until("it is in the middle of it", lambda: len(site.workers()) >= 10)
     (controller,) = site.guards()
@@ -170,8 +223,8 @@ def test_when_the_leader_of_two_is_killed_the_other_releases_what_is_proved_and_
     site.rolled_out()
     leader = site.until("one leads", lambda: leading(site))
     identity = holder(site)
-    sound = site.plane.fake_nodes(10, prefix="sound", verdict=lab.passes(seconds=4), taints=[GATE])
-    broken = site.plane.fake_nodes(5, prefix="broken", verdict=lab.fails("dns: broken"), taints=[GATE])
+    sound = site.plane.simulated_nodes(10, prefix="sound", verdict=lab.passes(seconds=4), taints=[GATE])
+    broken = site.plane.simulated_nodes(5, prefix="broken", verdict=lab.fails("dns: broken"), taints=[GATE])
     site.plane.nodes["c"].break_dns()
     site.close(*NODES)
     site.until("they are in the middle of it", lambda: len(site.workers()) >= 10)
@@ -229,6 +282,6 @@ def assert_each_was_proved_once(site: Guarded, names: Sequence[str]) -> None:
     nodes = [site.node(name) for name in names]
     assert all(is_proved(node) and node.record.attempt == 1 for node in nodes)
     workers = [worker for worker in site.bound() if any(node.uid in worker for node in nodes)]
-    assert workers == sorted(workerpod.name_of(node.uid, 1) for node in nodes)
+    assert workers == sorted(worker_pod.worker_name(node.uid, 1) for node in nodes)
     site.until("each is told", lambda: all(site.told(name, "Verified") for name in names))
     assert all(len(site.told(name, "Verified")) == 1 for name in names)

@@ -21,10 +21,10 @@ from lightkube.resources.core_v1 import Event, Node, NodeStatus, Pod
 
 import lab
 from demo import image as release_image
-from kube_node_ready.daemonset.process import EXIT_NOT_PROVED
-from kube_node_ready.verify import workerpod
+from kube_node_ready.agent.main import EXIT_NOT_PROVED
+from kube_node_ready.verification import worker_pod
 from lab import pki
-from tests.guarded import (
+from tests.support.chart_cluster import (
     GATE,
     LABEL,
     NAMESPACE,
@@ -230,12 +230,12 @@ def test_a_stolen_token_is_good_for_its_own_node_and_there_for_the_gate_only(con
         continuous.until("what it closed is opened by a new proof", lambda: continuous.is_released("a"))
         assert continuous.node("a").record.attempt > proof.attempt
         for kind, patch in ((Node, CLOSED), (Node, {"metadata": {"labels": {LABEL: None}}}), (NodeStatus, CONDEMNED)):
-            with pytest.raises(ApiError, match='on node "a" may write to that Node only, not to "b"'):
+            with pytest.raises(ApiError, match='on node "a" can write to that Node only, not to "b"'):
                 thief.patch(kind, "b", patch)
         too_much: list[tuple[dict[str, Any], str]] = [
-            ({"spec": {"taints": [FOREIGN]}}, "taints, pods of kube-node-ready may change node-ready/unverified only"),
-            ({"spec": {"unschedulable": True}}, "spec, pods of kube-node-ready may change taints only"),
-            ({"metadata": {"labels": {"example.com/x": "y"}}}, "labels, .* may change node-ready/verified only"),
+            ({"spec": {"taints": [FOREIGN]}}, "taints, pods of kube-node-ready can change node-ready/unverified only"),
+            ({"spec": {"unschedulable": True}}, "spec, pods of kube-node-ready can change taints only"),
+            ({"metadata": {"labels": {"example.com/x": "y"}}}, "labels, .* can change node-ready/verified only"),
         ]
         for patch, said in too_much:
             with pytest.raises(ApiError, match=f"of a Node's {said}"):
@@ -252,7 +252,7 @@ def test_the_mode_can_be_switched_and_what_is_verified_stays_so(continuous: Guar
     continuous.close("b")
     continuous.until("the controller opens gates", lambda: continuous.is_released("b"))
     verified = continuous.node("b")
-    assert workerpod.name_of(verified.uid, verified.record.attempt) in continuous.bound()
+    assert worker_pod.worker_name(verified.uid, verified.record.attempt) in continuous.bound()
     assert [continuous.node(name).record for name in ("a", "c")] == proofs
     continuous.release.rollback()
 
@@ -269,7 +269,7 @@ def run_outside(site: Guarded, node: str) -> int:
     """DaemonSet mode on this machine, with the administrator's kubeconfig. The exit code."""
     words = [f"--node-name={node}", f"--kubeconfig={site.plane.kubeconfig()}"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
-    program = [sys.executable, "-c", "from kube_node_ready.cli import main; main()"]
+    program = [sys.executable, "-c", "from kube_node_ready.entrypoints import main; main()"]
     return subprocess.run([*program, *words], env=environment, timeout=60, check=False).returncode
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lab import build, images
-from tests.shell import kept_cluster, kept_folder, run_lab, traces
+from tests.support.shell import kept_cluster, kept_folder, run_lab, traces
 
 NODE = "node-1"
 OTHER = "lab.local/other:1"
@@ -24,7 +24,7 @@ def test_a_cluster_is_brought_up_broken_healed_and_taken_down(tmp_path: Path) ->
         run_lab("kubectl", "run", "prober", f"--image={images.TOOLBOX}", "--image-pull-policy=Never")
         run_lab("kubectl", "wait", "--for=condition=Ready", "pod/prober", "--timeout=90s")
         assert in_a_pod("dns", "example.com")
-        assert "fault dns is in force" in run_lab("break", NODE, "dns").stderr
+        assert "fault dns is active" in run_lab("break", NODE, "dns").stderr
         assert not in_a_pod("dns", "example.com")
         assert run_lab("heal", NODE).returncode == 0
         assert in_a_pod("dns", "example.com")

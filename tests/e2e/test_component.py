@@ -1,5 +1,7 @@
 """The kubernetes-daemonset command on real nodes: what is seen when a rollout goes well, gets stuck, and heals."""
 
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,9 @@ from lightkube.resources.core_v1 import Pod
 
 import lab
 from lab import images
-from tests.component_tool import Json, Tool
 from tests.e2e.conftest import Probed
-from tests.manifest_texts import FLUENTD, NODE_EXPORTER
+from tests.support.component_tool import Json, Tool
+from tests.support.manifests.texts import FLUENTD, LOGS, NODE_EXPORTER
 
 NAMESPACE = "agents"
 
@@ -105,8 +107,26 @@ def test_the_first_examples_run_as_they_were_written(tool: Tool, text: str) -> N
     assert live
     assert len(pods) == live["status"]["desiredNumberScheduled"] >= 2  # other tests' nodes may be gated
     assert all(pod.status and pod.status.phase == "Running" for pod in pods)
+    # The stand-in logs nothing, so what kubectl reports is whether it found pods and could read their logs.
+    read_logs = LOGS.replace("<namespace>", namespace).strip()
+    assert _complaint(tool, read_logs) == ""
+    assert "No resources found" in _complaint(tool, read_logs.replace("app=daemonset", "app=other"))
     tool.does("delete", "-f", file)
     tool.plane.kubectl("delete", "namespace", namespace)
+
+
+def _complaint(tool: Tool, command: str) -> str:
+    """What a command of the specification prints to stderr; it succeeds."""
+    program, *words = shlex.split(command)
+    done = subprocess.run(
+        [tool.plane.programs.path(program), *words],
+        env=tool.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
 def _pods(tool: Tool, namespace: str) -> list[Pod]:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.shell import NAME, ROOT, kept_folder, run_lab, traces
+from tests.support.shell import NAME, ROOT, kept_folder, run_lab, traces
 
 
 def demonstrated(*words: str) -> subprocess.CompletedProcess[str]:

@@ -11,12 +11,12 @@ from lightkube.resources.core_v1 import Pod
 
 import lab
 from demo import image as release_image
-from kube_node_ready.verify import patches
-from kube_node_ready.verify.model import Record
+from kube_node_ready.api.contract import CONDITION, RECORD_ANNOTATION
+from kube_node_ready.api.record import VerificationRecord, decode_record
 from lab import faults, images, waiting
 from tests.e2e.conftest import WORKERS, Probed
-from tests.operator import Operator, a_config, operating
-from tests.support import wait_running
+from tests.support.builders import wait_running
+from tests.support.controller_process import Operator, a_config, operating
 
 GATE = "node-ready/unverified"
 LABEL = "node-ready/verified"
@@ -56,7 +56,7 @@ class Gated:
 
     def close(self) -> None:
         """As if it joined: gated, unlabelled, with no past."""
-        name, annotation = self.node.name, patches.ANNOTATION
+        name, annotation = self.node.name, RECORD_ANNOTATION
         self.plane.kubectl("annotate", "node", name, f"{annotation}-")
         self.plane.kubectl("taint", "node", name, f"{GATE}=true:NoSchedule", "--overwrite")
         self.plane.kubectl("label", "node", name, f"{LABEL}-")
@@ -71,14 +71,14 @@ class Gated:
         labelled = LABEL in (node.metadata.labels or {})
         return labelled and GATE not in [taint.key for taint in node.spec.taints or []]
 
-    def record(self) -> Record:
+    def record(self) -> VerificationRecord:
         metadata = self.seen().metadata
         assert metadata
-        return patches.decode((metadata.annotations or {}).get(patches.ANNOTATION))
+        return decode_record((metadata.annotations or {}).get(RECORD_ANNOTATION))
 
     def condition(self) -> dict[str, Any]:
         conditions = msgspec.to_builtins(self.seen().to_dict())["status"]["conditions"]
-        (found,) = [condition for condition in conditions if condition["type"] == patches.CONDITION]
+        (found,) = [condition for condition in conditions if condition["type"] == CONDITION]
         return dict(found)
 
     def until(self, what: str, condition: Callable[[], object]) -> None:

@@ -16,7 +16,7 @@ from lightkube.resources.core_v1 import Node as NodeObject
 import lab
 from lab import images, network, waiting
 from tests.e2e.conftest import PROBERS, Probed
-from tests.support import a_pod, a_server, can, probe, status_of, wait_ended, wait_running
+from tests.support.builders import a_pod, a_server, can, probe, status_of, wait_ended, wait_running
 
 API_NAME = "kubernetes.default.svc.cluster.local"
 DNS = ("dns", API_NAME)

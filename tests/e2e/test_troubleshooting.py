@@ -1,7 +1,7 @@
-"""What README.md tells people to run, run as they would: the chart installed, the released image, real nodes.
+"""The commands of the how-to guides, run as a reader would: the chart installed, the released image, real nodes.
 
-One node is sound; the other one's DNS is broken from the start. Commands come from README.md, and so do the words that
-their output is looked through for.
+One node is sound; the other one's DNS is broken from the start. The commands come from the pages, and so do the words
+that their output must contain.
 """
 
 import json
@@ -18,8 +18,8 @@ from lightkube.resources.core_v1 import Node, Pod
 import lab
 from demo import image as release_image
 from lab import network, waiting
-from tests import readme
-from tests.shell import ROOT
+from tests.support import pages
+from tests.support.shell import ROOT
 
 pytestmark = pytest.mark.timeout(600)
 SOUND, BROKEN = "sound", "broken"
@@ -29,6 +29,10 @@ PATIENCE = 180
 TOLERATES_ALL = [{"operator": "Exists"}]
 USUAL = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
 """What cluster DNS of most distributions tolerates, the taints of control planes aside."""
+
+
+def question(title: str) -> pages.Section:
+    return pages.section(title, pages.TROUBLESHOOTING, of="Questions")
 
 
 def with_our_image(command: str) -> str:
@@ -50,7 +54,7 @@ class Cluster:
         }
 
     def run(self, command: str, node: str = "") -> str:
-        """Everything it says. Commands may fail where README.md says so; a command that is wrong is never right."""
+        """Return its output. A command is allowed to fail where its page says so, but not for wrong usage."""
         environment = {**self._environment, "NODE": node}
         words = ["bash", "-c", f"{command} 2>&1"]
         done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -70,7 +74,7 @@ class Cluster:
 
     def upgrade(self, *values: str) -> None:
         """And wait until the new controller has taken the old one's place."""
-        (restore,) = readme.section("A right is missing", of="Troubleshooting").commands[2:]
+        (restore,) = question("A permission is missing").commands[2:]
         said = self.run(" ".join([restore, *(f"--set {value}" for value in values)]))
         assert "has been upgraded" in said, said
         self.run(f"kubectl rollout status deployment/kube-node-ready-controller --namespace={SYSTEM} --timeout=120s")
@@ -96,7 +100,7 @@ class Cluster:
         found: dict[str, Any] = self.plane.client.get(Node, name).to_dict()
         return found
 
-    def gated(self, name: str) -> bool:
+    def is_gated(self, name: str) -> bool:
         return any(taint["key"] == GATE.key for taint in self.node(name)["spec"].get("taints", []))
 
     def gate(self, name: str) -> None:
@@ -137,16 +141,17 @@ def bare() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def cluster(bare: Cluster) -> Cluster:
-    """With the controller, by the first command of README.md."""
+    """With the controller, by the command of the page about installation."""
     # Only to be quicker: what fails here fails by timeouts, and fails often.
     quick = ("worker.checkTimeoutSeconds=5", "reconciliation.exhaustedRetrySeconds=5")
-    bare.install(readme.section("Install").commands[0], *(f"controller.config.{value}" for value in quick))
-    bare.until("the sound node is verified", lambda: bare.labelled(SOUND) and not bare.gated(SOUND))
+    (install,) = pages.section("Controller mode", pages.INSTALL).commands
+    bare.install(install, *(f"controller.config.{value}" for value in quick))
+    bare.until("the sound node is verified", lambda: bare.labelled(SOUND) and not bare.is_gated(SOUND))
     return bare
 
 
-def test_it_is_seen_to_work_in_a_minute(cluster: Cluster) -> None:
-    rollout, taint, wait, describe = readme.section("See it work, in a minute", of="Install").commands
+def test_the_tutorial_verifies_a_node(cluster: Cluster) -> None:
+    rollout, taint, wait, describe = pages.section("On your cluster", pages.TUTORIAL).commands
     cluster.plane.kubectl("label", "node", SOUND, "node-ready/verified-")
     assert "successfully rolled out" in cluster.run(rollout)
     assert "tainted" in cluster.run(taint, SOUND)
@@ -154,17 +159,28 @@ def test_it_is_seen_to_work_in_a_minute(cluster: Cluster) -> None:
     cluster.until_said(describe, ("NodeVerified", "Verified", "Taints:             <none>"), SOUND)
 
 
+def test_a_dry_run_changes_nothing_until_it_is_turned_off(cluster: Cluster) -> None:
+    taint, logs, turn_off = pages.section("1. Dry run", pages.ROLLOUT).commands
+    cluster.upgrade("controller.config.dryRun=true")
+    cluster.plane.kubectl("label", "node", SOUND, "node-ready/verified-")
+    assert "tainted" in cluster.run(taint, SOUND)
+    cluster.until_said(logs, ("Dry run", SOUND))
+    assert cluster.is_gated(SOUND)
+    assert "has been upgraded" in cluster.run(turn_off)
+    cluster.until("the sound node is verified", lambda: cluster.labelled(SOUND) and not cluster.is_gated(SOUND))
+
+
 ASKED: set[str] = set()
 
 
 def asks(title: str) -> pytest.MarkDecorator:
-    """The test is about what stands under this heading."""
+    """The test covers the section with this heading."""
     ASKED.add(title)
-    return pytest.mark.parametrize("about", [readme.section(title, of="Troubleshooting")], ids=["README"])
+    return pytest.mark.parametrize("about", [question(title)], ids=["page"])
 
 
 @asks("Which nodes are gated, and why?")
-def test_which_nodes_are_gated_and_why(cluster: Cluster, about: readme.Section) -> None:
+def test_which_nodes_are_gated_and_why(cluster: Cluster, about: pages.Section) -> None:
     (command,) = about.commands
     said = cluster.until_said(command, (*about.told("TAINTS", "WHY", "attempt"), BROKEN, "dns: "))
     assert about.told(GATE.key)[0] in said
@@ -172,15 +188,15 @@ def test_which_nodes_are_gated_and_why(cluster: Cluster, about: readme.Section) 
 
 
 @asks("What happened to one node?")
-def test_what_happened_to_one_node(cluster: Cluster, about: readme.Section) -> None:
+def test_what_happened_to_one_node(cluster: Cluster, about: pages.Section) -> None:
     describe, events = about.commands
     cluster.until_said(describe, about.told("NodeVerified", "VerificationFailed"), BROKEN)
     cluster.until_said(events, about.told("VerificationFailed"), BROKEN)
     cluster.until_said(events, about.told("Verified"), SOUND)
 
 
-@asks("What did the worker see?")
-def test_what_the_worker_saw(cluster: Cluster, about: readme.Section) -> None:
+@asks("What did the worker find?")
+def test_what_the_worker_found(cluster: Cluster, about: pages.Section) -> None:
     command, check = about.commands
     said = cluster.until_said(command, (*about.told("DNS check failed"), "Checks failed"), BROKEN)
     (failed,) = (json.loads(line) for line in said.splitlines() if "DNS check failed" in line)
@@ -193,30 +209,30 @@ def test_what_the_worker_saw(cluster: Cluster, about: readme.Section) -> None:
     assert re.search(r"^dns +kubernetes\.default\.svc\.cluster\.local +failed", said, re.MULTILINE), said
 
 
-@asks("Is the controller at work, and which replica leads?")
-def test_the_controller_is_at_work_and_one_leads(cluster: Cluster, about: readme.Section) -> None:
+@asks("Is the controller running, and which replica leads?")
+def test_the_controller_runs_and_one_replica_leads(cluster: Cluster, about: pages.Section) -> None:
     pods, lease, logs = about.commands
     assert "1/1" in cluster.until_said(pods, ("Running",))
     (pod,) = (line.split()[0] for line in cluster.run(pods).splitlines() if "Running" in line)
     cluster.until_said(lease, (*about.told("HOLDER"), f"{pod}_"))
-    cluster.until_said(logs, about.told("Controller started", "Waiting for the Lease"))
+    cluster.until_said(logs, about.told("Controller started", "Waiting for lease"))
 
 
 @asks("Verify a node again")
-def test_a_node_is_verified_again(cluster: Cluster, about: readme.Section) -> None:
+def test_a_node_is_verified_again(cluster: Cluster, about: pages.Section) -> None:
     label, annotate = about.commands
     before = cluster.attempt(SOUND)
     assert "unlabeled" in cluster.run(label, SOUND)
     cluster.until("it has a new proof", lambda: cluster.labelled(SOUND) and cluster.attempt(SOUND) > before)
-    assert not cluster.gated(SOUND)
+    assert not cluster.is_gated(SOUND)
     cluster.until("the broken one failed some times", lambda: cluster.attempt(BROKEN) > 2)
     before = cluster.attempt(BROKEN)
     assert "annotated" in cluster.run(annotate, BROKEN)
     cluster.until("it counts from the start", lambda: 0 < cluster.attempt(BROKEN) < before)
 
 
-@asks("What do the metrics say?")
-def test_metrics_are_read_without_prometheus(cluster: Cluster, about: readme.Section) -> None:
+@asks("What do the metrics show?")
+def test_metrics_are_read_without_prometheus(cluster: Cluster, about: pages.Section) -> None:
     (command,) = about.commands
     told = about.told("kube_node_ready_controller_nodes_failed", "kube_node_ready_check_failures_total")
     said = cluster.until_said(command, (*told, "kube_node_ready_controller_nodes_verified 1.0"))
@@ -225,7 +241,7 @@ def test_metrics_are_read_without_prometheus(cluster: Cluster, about: readme.Sec
 
 
 @asks("An image cannot be pulled")
-def test_an_image_that_cannot_be_pulled_is_told(cluster: Cluster, about: readme.Section) -> None:
+def test_an_image_that_cannot_be_pulled_is_reported(cluster: Cluster, about: pages.Section) -> None:
     pods, events = about.commands
     cluster.upgrade("controller.config.worker.image.tag=missing")
     try:
@@ -233,17 +249,17 @@ def test_an_image_that_cannot_be_pulled_is_told(cluster: Cluster, about: readme.
         about.told("ErrImagePull", "ImagePullBackOff")
         cluster.until_said(events, ("ErrImagePull", f"{release_image.REPOSITORY}:missing"))
         cluster.until("the pods say so", lambda: {"ErrImagePull", "ImagePullBackOff"} & set(cluster.run(pods).split()))
-        (why,) = readme.section("Which nodes are gated, and why?", of="Troubleshooting").commands
+        (why,) = question("Which nodes are gated, and why?").commands
         cluster.until_said(why, (SOUND, "ImagePullBackOff"))
     finally:
         cluster.upgrade("controller.config.worker.image.tag=")
-    _, annotate = readme.section("Verify a node again", of="Troubleshooting").commands
+    _, annotate = question("Verify a node again").commands
     cluster.run(annotate, SOUND)
     cluster.until("it passes again", lambda: cluster.labelled(SOUND))
 
 
-@asks("A right is missing")
-def test_a_missing_right_is_told_and_mended(cluster: Cluster, about: readme.Section) -> None:
+@asks("A permission is missing")
+def test_a_missing_permission_is_reported_and_restored(cluster: Cluster, about: pages.Section) -> None:
     ask, logs, _ = about.commands
     assert cluster.run(ask).split()[-1] == "yes"
     assert not cluster.run(logs)
@@ -257,7 +273,7 @@ def test_a_missing_right_is_told_and_mended(cluster: Cluster, about: readme.Sect
 
 
 @asks("All nodes are new, and none passes")
-def test_all_nodes_are_new_and_none_passes(cluster: Cluster, about: readme.Section) -> None:
+def test_all_nodes_are_new_and_none_passes(cluster: Cluster, about: pages.Section) -> None:
     look, patch = about.commands
     cluster.scale_dns(0)
     cluster.dns_tolerates(USUAL)
@@ -266,22 +282,22 @@ def test_all_nodes_are_new_and_none_passes(cluster: Cluster, about: readme.Secti
     cluster.gate(BROKEN)
     cluster.scale_dns(1)
     cluster.until_said(look, about.told("Pending"))
-    (why,) = readme.section("Which nodes are gated, and why?", of="Troubleshooting").commands
+    (why,) = question("Which nodes are gated, and why?").commands
     cluster.until_said(why, (SOUND, "kube-system/kube-dns"))
     assert "patched" in cluster.run(patch)
     cluster.until_said(look, ("Running",))
-    cluster.until("the sound node passes", lambda: cluster.labelled(SOUND) and not cluster.gated(SOUND))
+    cluster.until("the sound node passes", lambda: cluster.labelled(SOUND) and not cluster.is_gated(SOUND))
     cluster.dns_tolerates(TOLERATES_ALL)
     cluster.plane.wait_for_dns()
 
 
 @asks("Free all gated nodes by hand")
-def test_gated_nodes_are_freed_by_hand(cluster: Cluster, about: readme.Section) -> None:
+def test_gated_nodes_are_freed_by_hand(cluster: Cluster, about: pages.Section) -> None:
     (command,) = about.commands
-    assert cluster.gated(BROKEN)
+    assert cluster.is_gated(BROKEN)
     free, gone = about.told("untainted", "not found")
     assert f"node/{BROKEN} {free}" in cluster.run(command)
-    assert not cluster.gated(BROKEN)
+    assert not cluster.is_gated(BROKEN)
     assert gone in cluster.run(command)
     assert not cluster.labelled(BROKEN)
     cluster.plane.nodes[BROKEN].heal()
@@ -289,7 +305,7 @@ def test_gated_nodes_are_freed_by_hand(cluster: Cluster, about: readme.Section) 
 
 
 def test_what_is_uninstalled_leaves_nothing_but_notes_on_nodes(cluster: Cluster) -> None:
-    about = readme.section("Uninstall")
+    about = pages.section("", pages.UNINSTALL)
     uninstall, *others = about.commands
     cluster.plane.nodes[BROKEN].break_dns()
     before = cluster.attempt(BROKEN)
@@ -303,8 +319,8 @@ def test_what_is_uninstalled_leaves_nothing_but_notes_on_nodes(cluster: Cluster)
     for command in others:
         cluster.run(command)
     assert not _ours(cluster)
-    assert not cluster.gated(BROKEN)
-    assert not cluster.gated(SOUND)
+    assert not cluster.is_gated(BROKEN)
+    assert not cluster.is_gated(SOUND)
     kinds = "leases,configmaps,serviceaccounts,roles,rolebindings,services"
     left = cluster.plane.kubectl("get", kinds, "--all-namespaces", "--output=name")
     left += cluster.plane.kubectl("get", "clusterroles,clusterrolebindings", "--output=name")
@@ -313,14 +329,14 @@ def test_what_is_uninstalled_leaves_nothing_but_notes_on_nodes(cluster: Cluster)
 
 
 @asks("In DaemonSet mode")
-def test_in_daemonset_mode(bare: Cluster, cluster: Cluster, about: readme.Section) -> None:
+def test_in_daemonset_mode(bare: Cluster, cluster: Cluster, about: pages.Section) -> None:
     """After the controller was uninstalled: one of the two at a time."""
     assert not _ours(cluster)
     daemonset, pods, logs, check = about.commands
     cluster.gate(SOUND)
     cluster.gate(BROKEN)
-    bare.install(readme.section("Install").commands[1], "config.checkTimeout=3s")
-    bare.until("the sound node is verified", lambda: bare.labelled(SOUND) and not bare.gated(SOUND))
+    bare.install(pages.section("DaemonSet mode", pages.INSTALL).commands[0], "config.checkTimeout=3s")
+    bare.until("the sound node is verified", lambda: bare.labelled(SOUND) and not bare.is_gated(SOUND))
 
     def desired() -> str:
         head, row = bare.until_said(daemonset, about.told("DESIRED")).splitlines()
@@ -331,12 +347,12 @@ def test_in_daemonset_mode(bare: Cluster, cluster: Cluster, about: readme.Sectio
     bare.until_said(logs, ("DNS check failed", "Verification failed"))
     bare.until_said(check, ("CHECK", "/openapi/v2", " passed, ", " failed"))
     bare.plane.nodes[BROKEN].heal()
-    bare.until("the other one is verified", lambda: bare.labelled(BROKEN) and not bare.gated(BROKEN))
+    bare.until("the other one is verified", lambda: bare.labelled(BROKEN) and not bare.is_gated(BROKEN))
     bare.until("and its pod leaves", lambda: not _ours(bare))
 
 
 def test_every_question_is_asked_here() -> None:
-    assert readme.titles(of="Troubleshooting") == ASKED
+    assert pages.titles(pages.TROUBLESHOOTING, of="Questions") == ASKED
 
 
 def _is_worker(pod: Pod) -> bool:

@@ -1,4 +1,4 @@
-"""The worker on real nodes: it passes on a sound one, and on a broken one exactly the right checks say why."""
+"""The worker on real nodes: it passes on a sound one, and on a broken one exactly the right checks fail."""
 
 import json
 import re
@@ -26,12 +26,12 @@ from lightkube.resources.core_v1 import Pod
 import lab
 from demo import image as release_image
 from lab import network, waiting
-from tests.check_servers import denying_server
 from tests.e2e.conftest import WORKERS, Probed
-from tests.support import a_pod, wait_ended
+from tests.support.builders import a_pod, wait_ended
+from tests.support.check_servers import denying_server
 
 ALL = {"dns", "api", "network", "services", "payload", "clock"}
-COUNTED = re.compile(r"\d+ of (24|48|72|144) queries lost")
+COUNTED = re.compile(r"\d+ of \d+ queries lost")
 SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -49,7 +49,7 @@ class Verdict:
     def causes(self) -> set[str]:
         """Those that failed for a reason of their own."""
         failed = (check for check in self.checks if not check["ok"])
-        return {check["name"] for check in failed if not check["error"].startswith("not judged: ")}
+        return {check["name"] for check in failed if check["verdict"] == "failed"}
 
     @property
     def first_error(self) -> str:
@@ -111,7 +111,7 @@ def run_worker(
     assert state.terminated, status
     message = state.terminated.message or ""
     report = json.loads(message)
-    assert report["v"] == 1
+    assert report["v"] == 2
     assert report["node"] == node.name
     return Verdict(state.terminated.exitCode, message, report["checks"])
 
@@ -173,7 +173,7 @@ def test_without_the_api_its_checks_fail_and_what_needs_it_is_not_judged(plane: 
     assert run_worker(plane, on_first).exit_code == 0
 
 
-def test_an_mtu_black_hole_is_named_by_the_payload_check_and_harms_nobody_else(
+def test_an_mtu_black_hole_fails_the_payload_check_of_that_node_only(
     plane: lab.Plane, on_first: lab.Node, second: Probed
 ) -> None:
     """The API server must not be kept waiting for a node that does not receive its answer."""

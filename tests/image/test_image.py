@@ -15,14 +15,15 @@ from typing import Any
 import pytest
 
 from kube_node_ready import __version__
-from release import debian, facts, rules, wheels
-from release.store import Store, default_folder, sha256
-from release.tree import of_deb, of_wheel
+from release import contents, debian, image_spec, wheels
+from release.content_cache import ContentCache, default_folder, sha256
+from release.rootfs import of_deb, of_wheel
 from release.wheels import Target
 
 pytestmark = [pytest.mark.usefixtures("as_root"), pytest.mark.timeout(900)]
 CHECKOUT = Path(__file__).parent.parent.parent
 BUILD = {"VERSION": "9.8.7", "COMMIT_HASH": "abc1234", "BUILD_DATE": "2026-01-02T03:04:05Z"}
+IMAGE = "example.com/kube-node-ready:9.8.7"
 MEGABYTE = 1_000_000
 # Read-only, as user and group 1000 without any other group, in namespaces of its own.
 ENTER = """
@@ -117,24 +118,24 @@ def test_two_builds_are_one_image(built: Built, tmp_path: Path) -> None:
     assert again.bill.read_bytes() == built.bill.read_bytes()
 
 
-@pytest.mark.parametrize("architecture", facts.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", image_spec.ARCHITECTURES)
 def test_it_is_small(built: Built, architecture: str) -> None:
     assert sum(layer["size"] for layer in built.manifests()[architecture]["layers"]) < 40 * MEGABYTE
 
 
-@pytest.mark.parametrize("architecture", facts.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", image_spec.ARCHITECTURES)
 def test_it_is_labelled_and_runs_as_nobody_special(built: Built, architecture: str) -> None:
     config = json.loads(built.blob(built.manifests()[architecture]["config"]["digest"]))
     assert config["architecture"] == architecture
     assert config["config"]["User"] == "1000:1000"
-    assert config["config"]["Entrypoint"] == ["/kube-node-ready-controller"]
+    assert config["config"]["Entrypoint"] == ["/kube-node-ready"]
     labels = config["config"]["Labels"]
     assert labels["org.opencontainers.image.version"] == "9.8.7"
     assert labels["org.opencontainers.image.revision"] == "abc1234"
     assert labels["org.opencontainers.image.created"] == config["created"] == "2026-01-02T03:04:05Z"
 
 
-@pytest.mark.parametrize("program", facts.PROGRAMS)
+@pytest.mark.parametrize("program", image_spec.PROGRAMS)
 def test_a_program_says_which_build_it_is(root: Path, program: str) -> None:
     said = run(root, f"/{program}", "--version")
     assert said.stdout == f"{program} 9.8.7 (commit abc1234, built 2026-01-02T03:04:05Z)\n", said.stderr
@@ -153,7 +154,7 @@ def test_the_worker_reads_yaml(root: Path) -> None:
 
 
 def test_the_controller_gets_as_far_as_to_look_for_a_cluster(root: Path) -> None:
-    said = run(root, "/kube-node-ready-controller")
+    said = run(root, "/kube-node-ready-controller", POD_IMAGE=IMAGE)
     assert said.returncode == 3, said.stderr
     assert "Traceback" not in said.stderr
 
@@ -161,7 +162,7 @@ def test_the_controller_gets_as_far_as_to_look_for_a_cluster(root: Path) -> None
 def test_every_module_can_be_imported(root: Path) -> None:
     """Ours, and all of the wheels that these import; also where nothing but the image is to be found."""
     script = (
-        "import importlib, pkgutil, kube_node_ready.lifecycle\n"
+        "import importlib, pkgutil, kube_node_ready.controller.runtime\n"
         "found = list(pkgutil.walk_packages(kube_node_ready.__path__, 'kube_node_ready.'))\n"
         "print(len([importlib.import_module(module.name) for module in found]))\n"
     )
@@ -172,17 +173,17 @@ def test_every_module_can_be_imported(root: Path) -> None:
 
 def test_no_module_needs_at_once_what_was_left_out() -> None:
     """Read from the sources: also what no test runs, and what a new version of a wheel begins to import."""
-    store = Store(default_folder())
-    target = Target(wheels.machine_architecture(), rules.PYTHON)
+    store = ContentCache(default_folder())
+    target = Target(wheels.machine_architecture(), contents.PYTHON)
     files = {
         path: entry
         for package in debian.fetch(target.architecture, store)
         for path, entry in of_deb(package.path).items()
     }
-    kept = dict(rules.sources(rules.debian(files)))
+    kept = dict(contents.sources(contents.debian(files)))
     for wheel in wheels.fetch(CHECKOUT, target, store):
-        kept |= rules.sources(rules.installed(of_wheel(wheel.path, rules.PACKAGES)))
-    left_out = rules.MODULES_LEFT_OUT
+        kept |= contents.sources(contents.installed(of_wheel(wheel.path, contents.PACKAGES)))
+    left_out = contents.MODULES_LEFT_OUT
     needing = {path.partition("python3.11/")[2] for path, source in kept.items() if imported(source) & left_out}
     assert {path for path in needing if not path.startswith("encodings/")} <= NEVER_IMPORTED
 
@@ -205,7 +206,7 @@ def test_nothing_is_compiled_again(root: Path) -> None:
     assert not list(root.rglob("__pycache__"))
 
 
-@pytest.mark.parametrize("architecture", facts.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", image_spec.ARCHITECTURES)
 def test_there_is_no_shell_no_installer_and_nothing_to_gain(built: Built, architecture: str, tmp_path: Path) -> None:
     programs = set()
     for layer in built.manifests()[architecture]["layers"]:
@@ -218,7 +219,7 @@ def test_there_is_no_shell_no_installer_and_nothing_to_gain(built: Built, archit
                 assert member.isdir() or member.isfile() or member.issym(), member.name
                 if member.isfile() and member.mode & 0o111 and ".so" not in member.name:
                     programs.add(member.name)
-    assert programs == {rules.INTERPRETER, *facts.PROGRAMS}
+    assert programs == {contents.INTERPRETER, *image_spec.PROGRAMS}
 
 
 def test_the_bill_names_what_is_there(built: Built, root: Path) -> None:
@@ -226,7 +227,7 @@ def test_the_bill_names_what_is_there(built: Built, root: Path) -> None:
     listed = {component["name"] for component in components if component["purl"].startswith("pkg:deb/")}
     assert listed == {path.name for path in (root / "var/lib/dpkg/status.d").iterdir()}
     distributions = {component["name"] for component in components if component["purl"].startswith("pkg:pypi/")}
-    folders = (path.name.partition("-")[0] for path in (root / rules.PACKAGES).glob("*.dist-info"))
+    folders = (path.name.partition("-")[0] for path in (root / contents.PACKAGES).glob("*.dist-info"))
     assert distributions == {name.replace("_", "-").lower() for name in folders}
 
 
@@ -234,11 +235,12 @@ def test_executables_need_a_python_and_nothing_else(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "release", "executables", f"--into={tmp_path}/bin"]
     subprocess.run(words, cwd=CHECKOUT, env={**os.environ, **BUILD}, check=True)
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    for program in facts.PROGRAMS:
+    for program in image_spec.PROGRAMS:
         command = [sys.executable, "-IS", f"{tmp_path}/bin/{program}", "--version"]
         said = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=False)
         assert said.stdout == f"{program} 9.8.7 (commit abc1234, built 2026-01-02T03:04:05Z)\n", said.stderr
     command = [sys.executable, "-IS", f"{tmp_path}/bin/kube-node-ready-controller"]
-    said = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=False)
+    with_image = {**environment, "POD_IMAGE": IMAGE}
+    said = subprocess.run(command, cwd="/", env=with_image, capture_output=True, text=True, check=False)
     assert said.returncode == 3, said.stderr
     assert __version__ != "9.8.7"

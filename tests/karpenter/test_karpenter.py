@@ -11,7 +11,7 @@ from lightkube.resources.core_v1 import Namespace
 
 import lab
 from lab import waiting
-from tests.operator import Operator, a_config, operating
+from tests.support.controller_process import Operator, a_config, operating
 
 GATE = "node-ready/unverified"
 UNREGISTERED = "karpenter.sh/unregistered"
@@ -59,7 +59,7 @@ class World:
         self.plane.kubectl("apply", "--filename=-", standard_input=MANIFEST % {"pool": pool})
 
     def until(self, what: str, condition: Callable[[], Any]) -> Any:  # noqa: ANN401  whatever it answers
-        """Until it is so; tells when that was, for the record in docs/karpenter.md."""
+        """Until it is so; tells when that was, for the record in docs/how-to/karpenter.md."""
         found = waiting.until(what, condition, PATIENCE, alive=self.plane.check)
         print(f"{time.monotonic() - self._began:5.1f} s  {what}")  # noqa: T201
         return found
@@ -136,7 +136,7 @@ def test_nothing_happens_to_a_node_before_karpenter_has_registered_it(world: Wor
         (node,) = world.nodes("slow")
         assert UNREGISTERED in keys(node), "Karpenter was quicker than this test"
         world.plane.kubectl("taint", "node", name(node), f"{GATE}=true:NoSchedule")
-        world.until("the controller waits", lambda: world.operator.said("Node waits", node=name(node)))
+        world.until("the controller waits", lambda: world.operator.said("Node waiting", node=name(node)))
         with pytest.raises(lab.NotReadyInTimeError):
             waiting.until("it does something", lambda: is_verified(world.nodes("slow")[0]), 5)
         assert not world.operator.said("Creating worker pod", node=name(node))

@@ -38,7 +38,7 @@ class Mutant:
     name: str
     """Where it is and what it changes. It contains no line number, so it stays the same when code moves."""
     scope: str
-    """Its function, with its class; empty if the code runs on import."""
+    """Its outermost function, with its class; empty if the code runs on import."""
     place: int
     change: int
 
@@ -62,7 +62,10 @@ def mutated(source: str, mutant: Mutant) -> ast.Module:
 
 
 def _places(tree: ast.Module) -> list[_Place]:
-    """Every node that can be changed, with the name of its function ("" on import)."""
+    """Every node that can be changed, with the name of its function ("" on import).
+
+    A nested function is part of the outer one: it exists only while that runs, so its code cannot be replaced alone.
+    """
     found: list[_Place] = []
 
     def visit(node: ast.AST, scope: str, prefix: str) -> None:
@@ -72,7 +75,8 @@ def _places(tree: ast.Module) -> list[_Place]:
             for child in value if isinstance(value, list) else [value]:
                 if not isinstance(child, ast.AST) or _is_inert(node, field, child):
                     continue
-                inside = named if isinstance(node, ast.FunctionDef) and field == "body" else scope
+                is_body = isinstance(node, ast.FunctionDef) and field == "body"
+                inside = scope or (named if is_body else "")
                 visit(child, inside, f"{named}." if named else "")
 
     for statement in tree.body:

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 import lab
-from kube_node_ready.daemonset.api import MERGE_PATCH
-from kube_node_ready.kube.errors import Refused
-from tests import chart_sets, granted
+from kube_node_ready.agent.api import MERGE_PATCH
+from kube_node_ready.kube.errors import Rejected
 from tests.attacks import test_controller_nodes, test_controller_pods
 from tests.attacks.stolen import a_stolen_token, denied
-from tests.chart_run import a_run
-from tests.daemonset_real import VALUES, a_world
-from tests.daemonset_scenarios import failures_in_a_row_close_the_gate_and_recovery_opens_it
-from tests.installed import Release, apply, ready_for_everything
+from tests.support import chart_sets, rbac
+from tests.support.agent_live import VALUES, a_world
+from tests.support.chart_release import Release, apply, ready_for_everything
+from tests.support.chart_run import a_run
+from tests.support.scenarios.agent import failures_in_a_row_close_the_gate_and_recovery_opens_it
 
 VERSION = "1.31.4"
 
@@ -40,19 +40,19 @@ def test_the_controllers_rights_are_all_used_and_enough(old: lab.Plane, prefix: 
             run.until("a node failed", lambda: operator.said("Verification failed", node=failing))
             run.until("its worker is gone", lambda: not run.workers(passing))
             operator.stop()
-        granted.fit(run.release, spare=granted.EARLIER_LIFE)
+        rbac.fit(run.release, spare=rbac.EARLIER_LIFE)
 
 
 def test_the_daemonset_writes_to_its_own_node_only(old: lab.Plane, prefix: str, tmp_path: Path) -> None:
     release = Release(old, prefix, VALUES)
     release.install()
-    (other,) = old.fake_nodes(1, prefix=f"{prefix}-other").names
+    (other,) = old.simulated_nodes(1, prefix=f"{prefix}-other").names
     try:
         release.wait_for_policy(other)
         with a_world(release, prefix, tmp_path) as world:
             failures_in_a_row_close_the_gate_and_recovery_opens_it(world)
             thief = release.api(pod=world.pod)
-            with pytest.raises(Refused, match=f'on node "{world.name}" may write to that Node only, not to "{other}"'):
+            with pytest.raises(Rejected, match=f'on node "{world.name}" can write to that Node only, not to "{other}"'):
                 thief.patch(
                     f"/api/v1/nodes/{other}", b'{"metadata": {"labels": {"node-ready/verified": "true"}}}', MERGE_PATCH
                 )

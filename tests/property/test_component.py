@@ -14,12 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kubernetes_validate import utils
 
-from kubernetes_daemonset import manifest, resources, validate
-from kubernetes_daemonset.dump import manifest_yaml, plain, to_yaml
-from kubernetes_daemonset.mistakes import Mistake
-from tests.component import SOURCE, Json, a_manifest, as_yaml, objects_of, read
-from tests.manifest_texts import WHOLE
-from tests.manifests import Draw, manifests, spellings, stack_inputs, texts
+from kubekit.diagnostics import Diagnostic
+from kubernetes_daemonset.manifest import reader
+from kubernetes_daemonset.manifest.dump import manifest_yaml, to_json, to_yaml
+from kubernetes_daemonset.render import resources
+from kubernetes_daemonset.validation import validate
+from tests.support.manifests.builders import SOURCE, Json, a_manifest, as_yaml, objects_of, read
+from tests.support.manifests.strategies import Draw, manifests, spellings, stack_inputs, texts
+from tests.support.manifests.texts import WHOLE
 
 FAST: Final = settings(max_examples=300)
 SOME: Final = settings(max_examples=100)
@@ -42,11 +44,11 @@ def each_once() -> Iterator[None]:
 
 def settle(content: str | bytes) -> None:
     """A text is a manifest, or is refused as it should be: in sentences, each with its line."""
-    for one in manifest.load(content if isinstance(content, bytes) else content.encode(), SOURCE):
+    for one in reader.load(content if isinstance(content, bytes) else content.encode(), SOURCE):
         found = validate.validate(one)
-        assert all(str(mistake).isprintable() and str(mistake).startswith(SOURCE) for mistake in found)
-        assert set(one.mistakes) <= set(found)
-        assert all(mistake.place.line for mistake in set(found) - set(one.mistakes))
+        assert all(str(diagnostic).isprintable() and str(diagnostic).startswith(SOURCE) for diagnostic in found)
+        assert set(one.diagnostics) <= set(found)
+        assert all(diagnostic.location.line for diagnostic in set(found) - set(one.diagnostics))
         if not validate.errors(found):
             json.dumps(resources.render(one.input))
 
@@ -56,13 +58,13 @@ def settle(content: str | bytes) -> None:
 
 @FAST
 @given(st.binary(max_size=100))
-def test_any_bytes_are_a_manifest_or_mistakes(content: bytes) -> None:
+def test_any_bytes_are_valid_or_have_diagnostics(content: bytes) -> None:
     settle(content)
 
 
 @FAST
 @given(st.text(max_size=200))
-def test_any_text_is_a_manifest_or_mistakes(text: str) -> None:
+def test_any_text_is_valid_or_has_diagnostics(text: str) -> None:
     settle(text.encode("utf-8", "surrogatepass"))
 
 
@@ -83,7 +85,7 @@ MARKS: Final = [
 
 @FAST
 @given(st.lists(st.sampled_from(MARKS), max_size=40))
-def test_any_heap_of_yamls_own_marks_is_a_manifest_or_mistakes(marks: list[str]) -> None:
+def test_any_yaml_punctuation_is_valid_or_has_diagnostics(marks: list[str]) -> None:
     settle("".join(marks))
 
 
@@ -94,12 +96,10 @@ def test_any_heap_of_yamls_own_marks_is_a_manifest_or_mistakes(marks: list[str])
         st.tuples(st.integers(0, 10_000), st.integers(0, 20), st.sampled_from(MARKS) | texts), min_size=1, max_size=4
     ),
 )
-def test_a_manifest_with_slips_of_the_pen_is_a_manifest_or_mistakes(
-    text: str, slips: list[tuple[int, int, str]]
-) -> None:
+def test_a_manifest_with_typos_is_valid_or_has_diagnostics(text: str, slips: list[tuple[int, int, str]]) -> None:
     for at, length, instead in slips:
-        place = at % (len(text) + 1)
-        text = text[:place] + instead + text[place + length :]
+        location = at % (len(text) + 1)
+        text = text[:location] + instead + text[location + length :]
     settle(text)
 
 
@@ -108,12 +108,12 @@ def test_a_manifest_with_slips_of_the_pen_is_a_manifest_or_mistakes(
     st.sampled_from([WHOLE.encode(), WHOLE.encode("utf-16")]),
     st.lists(st.tuples(st.integers(0, 10_000), st.binary(max_size=4)), min_size=1, max_size=3),
 )
-def test_a_manifest_with_broken_bytes_is_a_manifest_or_mistakes(
+def test_a_manifest_with_broken_bytes_is_valid_or_has_diagnostics(
     content: bytes, breaks: list[tuple[int, bytes]]
 ) -> None:
     for at, instead in breaks:
-        place = at % len(content)
-        content = content[:place] + instead + content[place + len(instead) :]
+        location = at % len(content)
+        content = content[:location] + instead + content[location + len(instead) :]
     settle(content)
 
 
@@ -160,7 +160,7 @@ values = st.recursive(
 
 @FAST
 @given(st.dictionaries(st.sampled_from(["target", "spec", "metadata", "kind", "apiVersion", "status"]), values))
-def test_any_structure_is_a_manifest_or_mistakes(tree: Json) -> None:
+def test_any_structure_is_valid_or_has_diagnostics(tree: Json) -> None:
     settle(yaml.dump(tree))
 
 
@@ -181,8 +181,8 @@ def mistaken(draw: Draw) -> Json:
     """A valid manifest in which a few places hold something else."""
     tree: Json = copy.deepcopy(draw(st.sampled_from(TREES)))
     for _ in range(draw(st.integers(1, 4))):
-        places = list(nodes(tree))
-        inside, key = places[draw(st.integers(0, len(places) - 1))]
+        locations = list(nodes(tree))
+        inside, key = locations[draw(st.integers(0, len(locations) - 1))]
         change = draw(st.sampled_from(["replace", "remove", "rename", "move"]))
         if change == "replace":
             inside[key] = draw(values)
@@ -191,7 +191,7 @@ def mistaken(draw: Draw) -> Json:
         elif change == "rename" and isinstance(inside, dict):
             inside[draw(st.sampled_from(NAMES) | odd)] = inside.pop(key)
         else:
-            other, there = places[draw(st.integers(0, len(places) - 1))]
+            other, there = locations[draw(st.integers(0, len(locations) - 1))]
             inside[key] = copy.deepcopy(other[there]) if isinstance(other, dict) and there in other else None
         if not tree:
             break
@@ -200,28 +200,28 @@ def mistaken(draw: Draw) -> Json:
 
 @FAST
 @given(mistaken())
-def test_a_manifest_with_a_few_mistakes_is_a_manifest_or_mistakes(tree: Json) -> None:
+def test_a_manifest_with_a_few_errors_is_valid_or_has_diagnostics(tree: Json) -> None:
     settle(yaml.dump(tree, Dumper=yaml.CSafeDumper))
 
 
-def said(tree: Json) -> tuple[set[Mistake], set[Mistake]]:
+def said(tree: Json) -> tuple[set[Diagnostic], set[Diagnostic]]:
     """What could not be read, and all that is said."""
-    (one,) = manifest.load(as_yaml(tree).encode(), SOURCE)
-    return set(one.mistakes), set(validate.validate(one))
+    (one,) = reader.load(as_yaml(tree).encode(), SOURCE)
+    return set(one.diagnostics), set(validate.validate(one))
 
 
 @SOME
 @given(st.integers(0, len(list(nodes(TREES[0]))) - 1), st.booleans())
-def test_from_what_cannot_be_read_of_a_valid_manifest_nothing_else_follows(place: int, misspelt: bool) -> None:  # noqa: FBT001
+def test_from_what_cannot_be_read_of_a_valid_manifest_nothing_else_follows(location: int, misspelt: bool) -> None:  # noqa: FBT001
     tree = copy.deepcopy(TREES[0])
-    inside, key = list(nodes(tree))[place]
+    inside, key = list(nodes(tree))[location]
     if misspelt and isinstance(inside, dict):
         inside[f"{key}x"] = inside.pop(key)
     else:
         inside[key] = [[]]
-    unread, everything = said(tree)
+    unreadable, everything = said(tree)
     # If all could be read, it is a name or a text of the user's that is another now.
-    assert not unread or not validate.errors(everything - unread)
+    assert not unreadable or not validate.errors(everything - unreadable)
 
 
 # --- what is valid ---
@@ -280,5 +280,5 @@ def test_what_is_rendered_belongs_together(tree: Json) -> None:
 @given(stack_inputs())
 def test_what_is_dumped_reads_as_the_same_message(tree: Json) -> None:
     once = read(as_yaml(tree)).input
-    assert read(to_yaml(plain(once))).input == once
+    assert read(to_yaml(to_json(once))).input == once
     assert read(manifest_yaml(once.target)).manifest == once.target

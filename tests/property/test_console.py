@@ -8,13 +8,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_node_ready.console import again, picture
-from kube_node_ready.console.installed import Installed
-from kube_node_ready.verify import patches
-from tests.model import GATE, LABEL, POLICY, START, Cluster, json_patched
+from kube_node_ready.api.contract import RECORD_ANNOTATION
+from kube_node_ready.cli import fleet, verify
+from kube_node_ready.cli.installation import Installed
+from tests.support.model_cluster import GATE, LABEL, POLICY, START, Cluster, json_patched
 
 INSTALLED = Installed(POLICY, "kube-system")
-OURS = {LABEL, patches.ANNOTATION}
+OURS = {LABEL, RECORD_ANNOTATION}
 KEYS = st.one_of(st.sampled_from(sorted(OURS)), st.from_regex(r"\A[a-z~]{1,4}/[a-z~]{1,4}\Z"))
 MAPS = st.one_of(st.none(), st.dictionaries(KEYS, st.one_of(st.just("true"), st.text(max_size=8))))
 TAINTS = st.lists(
@@ -31,15 +31,15 @@ def test_nobody_elses_label_annotation_or_taint_is_touched(
     metadata |= {"annotations": annotations} if annotations is not None else {}
     node = {"metadata": metadata, "spec": {"taints": taints}}
     before = copy.deepcopy(node)
-    known = picture.nodes(INSTALLED).keep(msgspec.convert(node, picture.NodeWire))
-    after = json_patched(node, again.patch_of(known, POLICY, START))
+    known = fleet.nodes(INSTALLED).transform(msgspec.convert(node, fleet.NodeWire))
+    after = json_patched(node, verify.patch_of(known, POLICY, START))
     assert after["spec"] == before["spec"]
     for what in ("labels", "annotations"):
         assert _others(after, what) == _others(before, what)
-    seen = picture.nodes(INSTALLED).keep(msgspec.convert(after, picture.NodeWire)).node
+    seen = fleet.nodes(INSTALLED).transform(msgspec.convert(after, fleet.NodeWire)).node
     assert not seen.labelled
     assert POLICY.guards(seen)
-    assert seen.record.reason == again.ASKED
+    assert seen.record.reason == verify.ASKED
 
 
 def _others(node: dict[str, Any], what: str) -> dict[str, str]:
@@ -66,11 +66,11 @@ def test_whatever_a_node_went_through_asking_leads_to_a_new_attempt(
     cluster.pass_time(timedelta(seconds=2))
     before = cluster.node("a").record.attempt
     wire = {**cluster.nodes["a"], "metadata": {**cluster.nodes["a"]["metadata"], "resourceVersion": "7"}}
-    known = picture.nodes(INSTALLED).keep(msgspec.convert(wire, picture.NodeWire))
-    cluster.nodes["a"] = json_patched(wire, again.patch_of(known, POLICY, cluster.now))
+    known = fleet.nodes(INSTALLED).transform(msgspec.convert(wire, fleet.NodeWire))
+    cluster.nodes["a"] = json_patched(wire, verify.patch_of(known, POLICY, cluster.now))
     cluster.verdicts["a"] = "passes"
     cluster.settle(5)
     node = cluster.node("a")
     assert node.record.attempt > before
     assert node.labelled
-    assert not POLICY.gated(node)
+    assert not POLICY.is_gated(node)

@@ -10,13 +10,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify.budget import limit
-from kube_node_ready.verify.model import (
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.verification.model import (
     CloseGate,
     Effect,
+    OpenGate,
     Policy,
-    Release,
     RemovalPolicy,
     RemoveNode,
     Reverification,
@@ -24,7 +23,8 @@ from kube_node_ready.verify.model import (
     State,
     Worker,
 )
-from tests.model import GATE, POLICY, Cluster, LostRace
+from kube_node_ready.verification.removal_budget import limit
+from tests.support.model_cluster import GATE, POLICY, Cluster, LostRace
 
 NAMES = ("a", "b", "c")
 FOREIGN = [
@@ -185,14 +185,14 @@ class Watched(Cluster):
             return
         for name, node in self.nodes.items():
             assert _foreign(node) == _foreign(before[name]), "a foreign taint was touched"
-        if isinstance(effect, Release):
+        if isinstance(effect, OpenGate):
             self._check_release(effect, before)
         if isinstance(effect, CloseGate):
             self._check_closing(effect)
         if isinstance(effect, StartWorker):
             assert effect.attempt > effect.node.record.attempt
 
-    def _check_release(self, effect: Release, before: dict[str, Any]) -> None:
+    def _check_release(self, effect: OpenGate, before: dict[str, Any]) -> None:
         assert before[effect.node.name]["metadata"]["uid"] == effect.node.uid, "another node of that name was released"
         assert (effect.node.uid, effect.record.attempt) in self.proved, "released without a passing worker"
 

@@ -9,17 +9,21 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from rich.console import Console
+from rich.text import Text
 
-from kube_node_ready import ledger
-from kube_node_ready.console import output, picture, screen, status, story, table, told
-from kube_node_ready.console.installed import Installed
-from kube_node_ready.console.picture import Picture
-from kube_node_ready.console.table import Look
-from kube_node_ready.metrics import Metrics
-from kube_node_ready.verify import decide, patches, reverify
-from kube_node_ready.verify.model import Node, Outcome, Phase, Policy, Record, RemovalPolicy, Reverification, Snapshot
-from kube_node_ready.verify.nodes import read_node
-from tests.model import GATE, LABEL, POLICY, START, Cluster
+from kube_node_ready.api.contract import RECORD_ANNOTATION
+from kube_node_ready.api.record import MAX_ATTEMPTS, Outcome, VerificationRecord, decode_record, encode_record
+from kube_node_ready.cli import explain_text, fleet, output, screen, status, status_json, table, words
+from kube_node_ready.cli.fleet import FleetView
+from kube_node_ready.cli.installation import Installed
+from kube_node_ready.cli.table import Style
+from kube_node_ready.controller import removal_ledger
+from kube_node_ready.controller.metrics import Metrics
+from kube_node_ready.verification import decide, patches, reverify
+from kube_node_ready.verification.model import Node, Phase, Policy, RemovalPolicy, Reverification, Snapshot
+from kube_node_ready.verification.node_reader import read_node
+from tests.support.model_cluster import GATE, LABEL, POLICY, START, Cluster
 
 NUMBERS = st.integers() | st.sampled_from([10**7 - 1, 10**7, 2**63, -(2**63), 10**400]) | st.floats()
 COUNTS = st.integers(0, 5) | NUMBERS
@@ -72,7 +76,7 @@ POLICIES = (
 )
 
 
-def a_node(annotation: str, *, labelled: bool, gated: bool) -> picture.NodeWire:
+def a_node(annotation: str, *, labelled: bool, gated: bool) -> fleet.NodeWire:
     node = {
         "metadata": {
             "name": "a",
@@ -80,12 +84,12 @@ def a_node(annotation: str, *, labelled: bool, gated: bool) -> picture.NodeWire:
             "resourceVersion": "1",
             "creationTimestamp": START - timedelta(days=1),
             "labels": {LABEL: "true"} if labelled else {},
-            "annotations": {patches.ANNOTATION: annotation},
+            "annotations": {RECORD_ANNOTATION: annotation},
         },
         "spec": {"taints": [GATE] if gated else []},
         "status": {"nodeInfo": {"bootID": "boot"}},
     }
-    return msgspec.convert(node, picture.NodeWire)
+    return msgspec.convert(node, fleet.NodeWire)
 
 
 class Present:
@@ -102,15 +106,15 @@ class Present:
 
 present = Present()
 metrics = Metrics(POLICIES[1])
-metrics.describe(present, per_node=True)
+metrics.export_state(present, per_node=True)
 registry = metrics.registry
 
 
 @given(ANNOTATIONS)
 def test_an_annotation_is_a_valid_record_or_none(annotation: str) -> None:
-    record = patches.decode(annotation)
-    assert patches.decode(patches.encode(record)) == record
-    assert 0 <= record.blamed <= record.failures <= record.attempt <= patches.MOST_ATTEMPTS
+    record = decode_record(annotation)
+    assert decode_record(encode_record(record)) == record
+    assert 0 <= record.node_failures <= record.failures <= record.attempt <= MAX_ATTEMPTS
     assert 0 <= record.seconds < 10**9
     assert timedelta(seconds=record.seconds) >= timedelta()
     assert all(0 <= check.ms <= 86_400_000 for check in record.checks)
@@ -133,28 +137,28 @@ def test_no_annotation_stops_a_decision_or_a_look(
     node = read_node(wire, policy)
     decision = decide.decide(Snapshot(START, node, version="1"), policy)
     assert decision.recheck is None or START + decision.recheck >= START
-    assert patches.status(node, node.record, policy)
-    assert isinstance(reverify.is_doubtful(node), bool)
+    assert patches.write_status(node, node.record, policy)
+    assert isinstance(reverify.is_degraded(node), bool)
     present.nodes = (node,)
     assert list(registry.collect())
     look(wire, policy)
 
 
-def look(wire: picture.NodeWire, policy: Policy) -> None:
+def look(wire: fleet.NodeWire, policy: Policy) -> None:
     """Everything that the command line shows of it is printable."""
     installed = Installed(policy, "kube-system", slots=9)
-    known = picture.nodes(installed).keep(wire)
-    standings = Picture(installed).put([known], [], ledger.EMPTY).standings(["a"], START)
+    known = fleet.nodes(installed).transform(wire)
+    standings = FleetView(installed).put([known], [], removal_ledger.EMPTY).standings(["a"], START)
     (standing,) = standings
     for wide in (True, False):
-        lines = table.lines(standings, Look(wide=wide), START)
-        assert all(line.isprintable() for line in lines)
-    event = story.Event(START, "Reason\x1b[2J", "a message\u202e")
-    parts = story.story(standing, installed, story.Facts(events=(event,)))
+        lines = table.lines(standings, Style(wide=wide), START)
+        assert all(line.plain.isprintable() for line in lines)
+    event = explain_text.Event(START, "Reason\x1b[2J", "a message\u202e")
+    parts = explain_text.story(standing, installed, explain_text.Facts(events=(event,)))
     assert all(line.isprintable() for part in parts for line in part.lines)
-    assert story.headline(standing).isprintable()
-    data = [told.told(standing, "kube-system")]
-    text = output.escaped(msgspec.json.encode(data).decode())
+    assert explain_text.headline(standing).isprintable()
+    data = [status_json.told(standing, "kube-system")]
+    text = words.escaped(msgspec.json.encode(data).decode())
     assert text.isprintable()
     assert json.loads(text) == json.loads(msgspec.json.encode(data))
     assert status.as_yaml(msgspec.to_builtins(data)).replace("\n", "").isprintable()
@@ -164,35 +168,34 @@ def look(wire: picture.NodeWire, policy: Policy) -> None:
 
 
 @given(st.text())
-def test_a_line_is_printable_whatever_it_holds_and_keeps_our_colors(text: str) -> None:
-    painted = f"{table.RED}{text}{table.PLAIN}"
-    shown = output.safe(painted)
-    assert shown.startswith(table.RED)
-    assert shown.endswith(table.PLAIN)
-    for colour in table.COLOURS:
-        shown = shown.replace(colour, "")
-    assert shown.isprintable()
+def test_a_line_is_printable_whatever_it_holds_and_keeps_its_style(text: str) -> None:
+    console = Console(file=StringIO(), force_terminal=True, color_system="standard")
+    shown = output.rendered([Text(text, "red")], console)
+    assert words.safe(Text(text).plain) in shown, "markup is text as well"
+    plain = shown.removeprefix("\x1b[31m").removesuffix("\x1b[0m")
+    assert plain.isprintable()
+    assert (plain != shown) == bool(plain)
 
 
 @given(ANYTHING)
 def test_escaped_json_means_the_same(data: Any) -> None:  # noqa: ANN401  any JSON
     text = json.dumps(data, ensure_ascii=False)
-    shown = output.escaped(text)
+    shown = words.escaped(text)
     assert shown.isprintable()
     assert json.dumps(json.loads(shown)) == json.dumps(json.loads(text))
 
 
 def test_a_proof_at_the_last_readable_attempt_is_read() -> None:
-    last = Record(patches.MOST_ATTEMPTS, outcome=Outcome.PASSED, at=START, since=START)
-    assert patches.decode(patches.encode(last)) == last
+    last = VerificationRecord(MAX_ATTEMPTS, outcome=Outcome.PASSED, at=START, since=START)
+    assert decode_record(encode_record(last)) == last
 
 
 def test_the_last_attempt_that_a_record_allows_is_recorded_and_announced() -> None:
     """Written and read as by the API server: a forged count must not lose the verdict after it."""
     cluster = Cluster()
     cluster.join("a")
-    forged = {"attempt": patches.MOST_ATTEMPTS - 1, "failures": 1, "outcome": "failed", "reason": "forged"}
-    cluster.nodes["a"]["metadata"]["annotations"][patches.ANNOTATION] = json.dumps(forged)
+    forged = {"attempt": MAX_ATTEMPTS - 1, "failures": 1, "outcome": "failed", "reason": "forged"}
+    cluster.nodes["a"]["metadata"]["annotations"][RECORD_ANNOTATION] = json.dumps(forged)
     cluster.settle(60)
     node = cluster.node("a")
     assert node.labelled

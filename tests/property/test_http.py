@@ -13,11 +13,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kube_node_ready.checks import wire
-from kube_node_ready.checks.model import Deadline
-from kube_node_ready.checks.wire import Conversation, NoAnswerError, NotSentError
+from kube_node_ready.checks import transport
+from kube_node_ready.checks.check import Deadline
+from kube_node_ready.checks.transport import HttpConnection, NoAnswerError, NotSentError
 from kube_node_ready.http_syntax import InvalidRequestError
-from kube_node_ready.kube.http import Broken, Exchange, Pool, _Connection
+from kube_node_ready.kube.http import ConnectionBroken, ConnectionPool, Response, _Connection
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 SPLIT = "/x HTTP/1.1\r\nHost: h\r\n\r\nDELETE /api/v1/nodes/victim HTTP/1.1\r\nX-Rest: "
@@ -72,7 +72,7 @@ def expected(given_headers: dict[str, str], own: dict[str, str], body: bytes | N
 def test_a_pool_sends_the_request_it_was_given_or_none(
     method: str, target: str, given_headers: dict[str, str], body: bytes | None
 ) -> None:
-    pool = Pool("https://10.0.0.1:6443/prefix/", None, {"User-Agent": "agent"})
+    pool = ConnectionPool("https://10.0.0.1:6443/prefix/", None, {"User-Agent": "agent"})
     try:
         sent = pool._encoded(method, target, given_headers, body)
     except InvalidRequestError as error:
@@ -111,8 +111,8 @@ class Peer:
         pass
 
 
-def conversation(peer: Peer, given_headers: dict[str, str] | None = None) -> Conversation:
-    return Conversation(cast("socket.socket", peer), "10.0.0.1:6443", given_headers or {})
+def conversation(peer: Peer, given_headers: dict[str, str] | None = None) -> HttpConnection:
+    return HttpConnection(cast("socket.socket", peer), "10.0.0.1:6443", given_headers or {})
 
 
 @settings(max_examples=600)
@@ -169,14 +169,14 @@ def seen_by_h11(data: bytes) -> Outcome | None:
 
 async def _seen_by_exchange(pieces: Iterable[bytes], *, in_chunks: bool) -> Outcome | None:
     connection = _Connection()
-    exchange = connection.exchange = Exchange(Pool("http://h", None, {}), connection)
+    response = connection.response = Response(ConnectionPool("http://h", None, {}), connection)
 
     async def consume() -> Outcome:
-        async with exchange:
-            await exchange.head()
+        async with response:
+            await response.head()
             if in_chunks:
-                return exchange.status, b"".join([part async for part in exchange.chunks(60)])
-            return exchange.status, await exchange.read(BODY_LIMIT)
+                return response.status, b"".join([part async for part in response.chunks(60)])
+            return response.status, await response.read(BODY_LIMIT)
 
     reading = asyncio.create_task(consume())
     await asyncio.sleep(0)
@@ -189,7 +189,7 @@ async def _seen_by_exchange(pieces: Iterable[bytes], *, in_chunks: bool) -> Outc
     try:
         async with asyncio.timeout(60):
             return await reading
-    except Broken:
+    except ConnectionBroken:
         return None
 
 
@@ -398,7 +398,7 @@ def test_a_pool_stops_reading_an_answer_that_never_ends(answer: tuple[bytes, byt
 def test_a_conversation_stops_reading_an_answer_that_never_ends(answer: tuple[bytes, bytes], size: int) -> None:
     source = Endless(*answer, size)
     with pytest.MonkeyPatch.context() as patch, conversation(Peer(source)) as asking:
-        patch.setattr(wire, "_LARGEST_BODY", BODY_LIMIT)
+        patch.setattr(transport, "_LARGEST_BODY", BODY_LIMIT)
         with pytest.raises(NoAnswerError):
             asking.get("/", Deadline(1))
     assert source.sent < MOST_READ

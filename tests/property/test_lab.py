@@ -10,7 +10,7 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lab import fake_stages, images, network, runs
+from lab import images, network, runs, simulated_stages
 from lab.cli import _taint
 from lab.network import Network
 
@@ -58,8 +58,8 @@ def test_an_image_depends_on_its_content_alone(files: dict[str, bytes]) -> None:
 @given(st.text(max_size=50), st.integers(0, 255), names)
 def test_a_verdicts_words_cannot_break_the_stage_that_carries_them(words: str, code: int, prefix: str) -> None:
     """The template holds the words as one literal, whatever braces and quotes are in them."""
-    for verdict in (fake_stages.fails(words, exit_code=code), fake_stages.never_starts(message=words)):
-        for stage in fake_stages.of_group(prefix, verdict):
+    for verdict in (simulated_stages.fails(words, exit_code=code), simulated_stages.never_starts(message=words)):
+        for stage in simulated_stages.of_group(prefix, verdict):
             template = stage["spec"]["next"]["statusTemplate"]
             literal = json.dumps(words, ensure_ascii=False)
             plain = template.replace("{{ range .spec.containers }}", "").replace("{{ end }}", "")

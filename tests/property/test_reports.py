@@ -7,12 +7,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_node_ready import objects
-from kube_node_ready.verify import patches
-from kube_node_ready.verify.decide import told
-from kube_node_ready.verify.model import Outcome, Policy, Record, State, Worker
-from kube_node_ready.verify.report import read
-from kube_node_ready.verify.workerpod import name_of, read_worker
+from kube_node_ready.api import objects
+from kube_node_ready.api.record import Outcome, VerificationRecord, decode_record, encode_record
+from kube_node_ready.api.report import read
+from kube_node_ready.verification.messages import condition_message
+from kube_node_ready.verification.model import Policy, State, Worker
+from kube_node_ready.verification.worker_pod import worker_name
+from kube_node_ready.verification.worker_status import read_worker
 
 UID = "00000000-0000-0000-0000-000000000001"
 
@@ -36,7 +37,7 @@ def a_pod(exit_code: int, message: str) -> Worker:
     phase = "Failed" if exit_code else "Succeeded"
     ended = {"exitCode": exit_code, "message": message}
     pod: dict[str, Any] = {
-        "metadata": {"name": name_of(UID, 1), "uid": "pod", "ownerReferences": [{"kind": "Node", "uid": UID}]},
+        "metadata": {"name": worker_name(UID, 1), "uid": "pod", "ownerReferences": [{"kind": "Node", "uid": UID}]},
         "spec": {"nodeName": "a", "containers": [{"name": "worker", "image": "image:1"}]},
         "status": {"phase": phase, "containerStatuses": [{"name": "worker", "state": {"terminated": ended}}]},
     }
@@ -65,9 +66,9 @@ def test_the_verdict_is_the_exit_codes_whatever_the_message_says(message: str, e
 def test_a_record_of_any_message_survives_being_written_and_is_fit_to_be_read(message: str) -> None:
     worker = a_pod(1, message)
     checks = worker.report.by_check if worker.report else ()
-    record = Record(1, 1, Outcome.FAILED, cause=worker.cause, reason=worker.reason, checks=checks)
-    assert patches.decode(patches.encode(record)) == record
-    assert len(patches.encode(record).encode()) < 32_000
-    shown = told(record, Policy(()))
+    record = VerificationRecord(1, 1, Outcome.FAILED, cause=worker.cause, reason=worker.reason, checks=checks)
+    assert decode_record(encode_record(record)) == record
+    assert len(encode_record(record).encode()) < 32_000
+    shown = condition_message(record, Policy(()))
     assert shown.isprintable()
     assert len(shown) < 600

@@ -16,19 +16,19 @@ from lightkube.resources.core_v1 import Node as NodeObject
 from lightkube.types import PatchType
 
 import lab
-from kube_node_ready import objects
-from kube_node_ready.daemonset.node import COMPONENT
-from kube_node_ready.verify.model import Gate, Node, Policy
-from kube_node_ready.verify.nodes import read_node
-from kube_node_ready.verify.patches import CONDITION
+from kube_node_ready.agent.node_client import COMPONENT
+from kube_node_ready.api import objects
+from kube_node_ready.api.contract import CONDITION
+from kube_node_ready.verification.model import Gate, Node, Policy
+from kube_node_ready.verification.node_reader import read_node
 from lab import waiting
-from tests.check_servers import LOOPBACK
-from tests.daemonset_scenarios import GATE, LABEL
-from tests.daemonset_world import Target, value_of
-from tests.installed import Release
-from tests.operator import Operator, taints
-from tests.relay import Relay
-from tests.shell import ROOT
+from tests.support.agent_model import Target, value_of
+from tests.support.chart_release import Release
+from tests.support.check_servers import LOOPBACK
+from tests.support.controller_process import Operator, taints
+from tests.support.relay import Relay
+from tests.support.scenarios.agent import GATE, LABEL
+from tests.support.shell import ROOT
 
 VALUES = {
     "deploymentMode": "daemonset",
@@ -39,7 +39,7 @@ POLICY = Policy((Gate(GATE["key"], GATE["effect"]),))
 PATIENCE = 180
 _PROGRAM = """
 import os, sys
-from kube_node_ready.daemonset import process
+from kube_node_ready.agent import main as process
 sys.exit(process.run(sys.argv[2:], os.environ, folder=sys.argv[1]))
 """
 _API_FAILURES = 'node_check_failures_total{check="api"}'
@@ -67,7 +67,7 @@ class Real:
         self._lost: list[str] = []
 
     def join(self, *listed: dict[str, str], labels: dict[str, str]) -> None:
-        self._plane.fake_nodes(1, prefix=self._prefix, taints=taints(*listed), labels=labels)
+        self._plane.simulated_nodes(1, prefix=self._prefix, taints=taints(*listed), labels=labels)
         self.pod = self._release.put_pod(self.name)
 
     def start(self, *words: str) -> None:

@@ -17,17 +17,19 @@ from typing import Any
 import msgspec
 from prometheus_client.exposition import generate_latest
 
-from kube_node_ready import objects
-from kube_node_ready.daemonset import flags, process, reach, settings
-from kube_node_ready.daemonset.agent import Agent  # noqa: TC001  as everywhere else
-from kube_node_ready.daemonset.clock import Clock
+from kube_node_ready.agent import cluster_access, flags
+from kube_node_ready.agent import main as process
+from kube_node_ready.agent.agent import Agent  # noqa: TC001  as everywhere else
+from kube_node_ready.agent.stop_clock import Clock
+from kube_node_ready.api import objects
+from kube_node_ready.api.contract import CONDITION
 from kube_node_ready.kube.client import resource
-from kube_node_ready.verify import patches
-from kube_node_ready.verify.model import Gate, Node, Policy
-from kube_node_ready.verify.nodes import read_node
-from tests.check_servers import LOOPBACK, FakeApi, headers_of, http_json
-from tests.daemonset_scenarios import GATE, LABEL
-from tests.model import START, Json, LostRace, json_patched
+from kube_node_ready.settings import agent as agent_settings
+from kube_node_ready.verification.model import Gate, Node, Policy
+from kube_node_ready.verification.node_reader import read_node
+from tests.support.check_servers import LOOPBACK, FakeApi, headers_of, http_json
+from tests.support.model_cluster import START, Json, LostRace, json_patched
+from tests.support.scenarios.agent import GATE, LABEL
 
 NAME = "node-1"
 PATIENCE = timedelta(minutes=10)
@@ -207,9 +209,9 @@ class Simulated:
             "KUBERNETES_SERVICE_PORT": str(self.cluster.port),
             "KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS),
         }
-        loaded = settings.load(flags.parse(self._flags), environ)
-        found = reach.choose(loaded, self._folder)
-        assert isinstance(found, reach.InPod)
+        loaded = agent_settings.load(flags.parse(self._flags), environ)
+        found = cluster_access.choose(loaded, self._folder)
+        assert isinstance(found, cluster_access.InCluster)
         self._agent = process.assemble(loaded, found, "pod-1", self.clock)
 
     def break_network(self) -> None:
@@ -256,7 +258,7 @@ class Simulated:
 
     def condition(self) -> dict[str, Any]:
         found = self._object["status"]["conditions"]
-        return next((known for known in found if known["type"] == patches.CONDITION), {})
+        return next((known for known in found if known["type"] == CONDITION), {})
 
     def events(self) -> list[str]:
         return [event["reason"] for event in self.cluster.events.values()]

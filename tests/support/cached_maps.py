@@ -1,4 +1,4 @@
-"""ConfigMaps to cache: a running copy of them, somebody who listens to it, and ways to write them."""
+"""ConfigMaps in an informer: a running informer, a callback that records its events, and a client that changes them."""
 
 import asyncio
 import json
@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, suppress
 from msgspec import Struct
 
 from kube_node_ready.kube.access import Access
-from kube_node_ready.kube.cache import Cache, Kind
-from kube_node_ready.kube.client import Kube, PatchKind
+from kube_node_ready.kube.client import KubeClient, PatchKind
 from kube_node_ready.kube.errors import AlreadyExists, KubeError, NotFound
-from tests.proxy import Proxy
+from kube_node_ready.kube.informer import Informer, Resource
+from tests.support.faulty_proxy import Proxy
 
 PATIENCE = 120.0
 OURS = {"labelSelector": "ours=yes"}
@@ -53,7 +53,7 @@ class Listener:
     def __init__(self) -> None:
         self.objects: dict[str, int] = {}
         self.changes: list[tuple[str, int | None, int | None]] = []
-        self.complaints: list[str] = []
+        self.watch_errors: list[str] = []
 
     def changed(self, key: str, before: int | None, after: int | None) -> None:
         assert self.objects.get(key) == before
@@ -68,13 +68,21 @@ class Copy:
     """A cache of the namespace's ConfigMaps of ours, its listener, and a good connection to write them by."""
 
     def __init__(
-        self, kube: Kube, namespace: str, *, by: Kube | None = None, silence: float = 150, metadata_only: bool = False
+        self,
+        kube: KubeClient,
+        namespace: str,
+        *,
+        by: KubeClient | None = None,
+        stall_timeout: float = 150,
+        metadata_only: bool = False,
     ) -> None:
         self.kube = by or kube
         self.path = maps(namespace)
         self.heard = Listener()
-        kind = Kind(self.path, Map, number, name, OURS, metadata_only)
-        self.cache = Cache(kube, kind, self.heard.changed, self.heard.complaints.append, silence=silence)
+        kind = Resource(self.path, Map, number, name, OURS, metadata_only)
+        self.cache = Informer(
+            kube, kind, self.heard.changed, self.heard.watch_errors.append, stall_timeout=stall_timeout
+        )
 
     async def write(self, called: str, n: object, ours: str = "yes") -> bytes:
         with suppress(AlreadyExists):
@@ -109,7 +117,7 @@ async def running(copy: Copy) -> AsyncIterator[Copy]:
     task = asyncio.create_task(copy.cache.run())
     try:
         async with asyncio.timeout(PATIENCE):
-            await copy.cache.ready()
+            await copy.cache.wait_for_sync()
         yield copy
         assert not task.done(), "the cache stopped"
     finally:
@@ -119,7 +127,7 @@ async def running(copy: Copy) -> AsyncIterator[Copy]:
 
 def play(how: Access, namespace: str, scenario: Callable[[Copy], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with Kube(how) as kube, running(Copy(kube, namespace)) as copy:
+        async with KubeClient(how) as kube, running(Copy(kube, namespace)) as copy:
             await scenario(copy)
 
     asyncio.run(main())
@@ -136,17 +144,17 @@ async def write_at_random(copy: Copy, seed: int, writes: int) -> None:
                 continue
             written = await copy.write(called, step, chance.choice(["yes", "yes", "yes", "no"]))
             if step % 2:
-                copy.cache.put(written)
+                copy.cache.observe_write(written)
 
 
 def through(
-    admin: Access, namespace: str, scenario: Callable[[Proxy, Copy], Awaitable[None]], silence: float = 150
+    admin: Access, namespace: str, scenario: Callable[[Proxy, Copy], Awaitable[None]], stall_timeout: float = 150
 ) -> None:
     """Play it with a bad connection between the cache and the server, and one object there from the start."""
 
     async def main() -> None:
-        async with Kube(admin) as direct, Proxy(admin) as proxy, Kube(proxy.access) as kube:
-            copy = Copy(kube, namespace, by=direct, silence=silence)
+        async with KubeClient(admin) as direct, Proxy(admin) as proxy, KubeClient(proxy.access) as kube:
+            copy = Copy(kube, namespace, by=direct, stall_timeout=stall_timeout)
             await copy.write("old", 1)
             await scenario(proxy, copy)
 

@@ -15,7 +15,7 @@ import yaml
 from lab import build
 from lab.errors import LabError
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "kube-node-ready"
 EXAMPLES = sorted((ROOT / "examples").glob("values-*.yaml"))
 POLICIES = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy"
@@ -24,6 +24,7 @@ A_CLUSTER = "v1/Pod"
 """What every cluster has, and `helm template` does not know of by itself."""
 
 Object = dict[str, Any]
+COMPONENT = "app.kubernetes.io/component"
 
 
 class Rendered(list[Object]):
@@ -46,7 +47,9 @@ class Rendered(list[Object]):
 
     @property
     def workload(self) -> Object:
-        (found,) = self.of("Deployment") + self.of("DaemonSet")
+        """Of the operator itself, not its responders."""
+        made = self.of("Deployment") + self.of("DaemonSet")
+        (found,) = (one for one in made if one["metadata"]["labels"][COMPONENT] != "responder")
         return found
 
     @property
@@ -79,7 +82,7 @@ class Rendered(list[Object]):
         return data
 
     def rights(self, account: str) -> dict[str, str]:
-        """What the ServiceAccount may do: verbs by place, resource and name."""
+        """What the ServiceAccount can do: verbs by place, resource and name."""
         held: dict[str, set[str]] = {}
         for binding in self.of("RoleBinding") + self.of("ClusterRoleBinding"):
             if [subject["name"] for subject in binding["subjects"]] != [account]:
@@ -115,14 +118,14 @@ def written(values: Mapping[str, Any] | None = None, **how: Any) -> str:  # noqa
 
 
 def refusal(values: Mapping[str, Any], **how: Any) -> str:  # noqa: ANN401  as for render
-    """What Helm says about values that are refused."""
+    """Helm's error for values that it rejects."""
     done = _template(values, **how)
-    assert done.returncode, "these values were to be refused"
+    assert done.returncode, "Helm accepted values that it should reject"
     return done.stderr
 
 
 def notes(values: Mapping[str, Any] | None = None, *, name: str = "kube-node-ready") -> str:
-    """What is told after an installation, by default without the policies: there is no cluster to ask for them."""
+    """The notes that Helm prints after an installation, by default without the policies, since no cluster is asked."""
     whole = {"admissionPolicy": {"enabled": False}} | dict(values or {})
     done = _with_values(
         whole, lambda file: run("install", name, CHART, "-n=ns", "--dry-run=client", f"--values={file}")
@@ -132,9 +135,9 @@ def notes(values: Mapping[str, Any] | None = None, *, name: str = "kube-node-rea
 
 
 def policy(part: str, values: Mapping[str, Any] | None = None, **how: Any) -> Object:  # noqa: ANN401  as for render
-    """The spec of the admission policy with this in its name. There is a binding that puts it into effect."""
+    """The spec of the admission policy whose name ends so. There is a binding that puts it into effect."""
     made = render(values, apis=[POLICIES], **how)
-    (found,) = (one for one in made.of("ValidatingAdmissionPolicy") if part in one["metadata"]["name"])
+    (found,) = (one for one in made.of("ValidatingAdmissionPolicy") if one["metadata"]["name"].endswith(part))
     name = found["metadata"]["name"]
     assert made.one("ValidatingAdmissionPolicyBinding", name)["spec"] == {
         "policyName": name,

@@ -21,13 +21,14 @@ from lightkube.types import PatchType
 
 import lab
 from demo import image as release_image
-from kube_node_ready import objects
-from kube_node_ready.verify import patches
-from kube_node_ready.verify.model import Gate, Node, Outcome, Policy
-from kube_node_ready.verify.nodes import read_node
+from kube_node_ready.api import objects
+from kube_node_ready.api.contract import CONDITION, RECORD_ANNOTATION
+from kube_node_ready.api.record import Outcome
+from kube_node_ready.verification.model import Gate, Node, Policy
+from kube_node_ready.verification.node_reader import read_node
 from lab import images, waiting
-from tests.helm import Release
-from tests.shell import ROOT
+from tests.support.helm import Release
+from tests.support.shell import ROOT
 
 NAMESPACE = "node-ready"
 GATE = lab.Taint("node-ready/unverified", value="true")
@@ -60,7 +61,7 @@ class Guarded:
 
     def close(self, *names: str) -> None:
         """As if they joined: gated, unlabelled, with no past."""
-        metadata = {"labels": {LABEL: None}, "annotations": {patches.ANNOTATION: None}}
+        metadata = {"labels": {LABEL: None}, "annotations": {RECORD_ANNOTATION: None}}
         for name in names:
             new = {"metadata": metadata, "spec": {"taints": [GATE.as_dict()]}}
             self.plane.client.patch(NodeObject, name, new, patch_type=PatchType.MERGE)
@@ -72,17 +73,17 @@ class Guarded:
         return read_node(_wire(self.plane.client.get(NodeObject, name), objects.Node), _POLICY)
 
     def is_gated(self, name: str) -> bool:
-        return _POLICY.gated(self.node(name))
+        return _POLICY.is_gated(self.node(name))
 
     def is_released(self, *names: str) -> bool:
-        return all(node.labelled and not _POLICY.gated(node) for node in map(self.node, names))
+        return all(node.labelled and not _POLICY.is_gated(node) for node in map(self.node, names))
 
     def failures(self, name: str) -> int:
         return self.node(name).record.failures
 
     def condition(self, name: str) -> dict[str, Any]:
         found: list[dict[str, Any]] = self.plane.client.get(NodeObject, name).to_dict()["status"]["conditions"]
-        return next((known for known in found if known["type"] == patches.CONDITION), {})
+        return next((known for known in found if known["type"] == CONDITION), {})
 
     def told(self, name: str, reason: str) -> list[str]:
         """The messages of the node's Events with this reason."""
@@ -163,10 +164,12 @@ class Guarded:
         coredns = ("deployment/coredns", "--namespace=kube-system")
         self.plane.kubectl("patch", *coredns, f"--patch={json.dumps(patch)}")
         self.until("the new one has come", lambda: "successfully" in self.plane.kubectl("rollout", "status", *coredns))
-        self.until("the old one is gone", lambda: self._dns_servers() == 1)
+        self.until("the old one is gone", lambda: len(self.dns_nodes()) == 1)
 
-    def _dns_servers(self) -> int:
-        return len(list(self.plane.client.list(Pod, namespace="kube-system", labels={"k8s-app": "kube-dns"})))
+    def dns_nodes(self) -> list[str | None]:
+        """The node of each DNS server."""
+        pods = self.plane.client.list(Pod, namespace="kube-system", labels={"k8s-app": "kube-dns"})
+        return [pod.spec.nodeName for pod in pods if pod.spec]
 
 
 @contextlib.contextmanager

@@ -12,13 +12,13 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Namespace
 
 import lab
+from kube_node_ready.agent.api import JSON, MERGE_PATCH, Api
 from kube_node_ready.checks import kubeconfig
-from kube_node_ready.checks.model import Deadline
-from kube_node_ready.daemonset.api import JSON, MERGE_PATCH, Api
-from kube_node_ready.kube.errors import Refused
+from kube_node_ready.checks.check import Deadline
+from kube_node_ready.kube.errors import Rejected
 from lab import waiting
-from tests import chart_sets
-from tests.chart import POLICIES, Object, Rendered, render
+from tests.support import chart_sets
+from tests.support.chart import POLICIES, Object, Rendered, render
 
 WORKLOADS = frozenset({"Deployment", "DaemonSet"})
 _RESTRICTED = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
@@ -123,7 +123,7 @@ class Release:
     def _is_held(self, node: str) -> bool:
         try:
             self.api().patch(f"/api/v1/nodes/{node}?dryRun=All", b"{}", MERGE_PATCH)
-        except Refused as why:
+        except Rejected as why:
             return "ValidatingAdmissionPolicy" in why.message
         return False
 
@@ -144,7 +144,7 @@ def reviews(plane: lab.Plane, user: str) -> Iterator[Callable[..., bool]]:
 
     The resource has its subresource and its group: `nodes/status`, `leases.coordination.k8s.io`.
     """
-    with kubeconfig.load(plane.kubeconfig()).converse(Deadline(PATIENCE)) as conversation:
+    with kubeconfig.load(plane.kubeconfig()).open(Deadline(PATIENCE)) as conversation:
 
         def allow(verb: str, resource: str, namespace: str = "", name: str = "") -> bool:
             kind, _, group = resource.partition(".")

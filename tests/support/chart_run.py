@@ -9,9 +9,9 @@ from lightkube.resources.core_v1 import Node as NodeObject
 from lightkube.resources.core_v1 import Pod
 
 import lab
-from lab import fake, waiting
-from tests.installed import Release
-from tests.operator import QUICK, Operator, operating
+from lab import simulated_nodes, waiting
+from tests.support.chart_release import Release
+from tests.support.controller_process import QUICK, Operator, operating
 
 GATE = lab.Taint("node-ready/unverified", value="true")
 PATIENCE = 180
@@ -28,11 +28,11 @@ class Run:
         self.release = Release(plane, prefix, {"controller": {"config": whole}, **values})
         self._folder = folder
         self._prefix = prefix
-        self._nodes: dict[str, fake.FakeNodes] = {}
+        self._nodes: dict[str, simulated_nodes.SimulatedNodes] = {}
 
     def join(self, group: str, verdict: lab.Verdict, **labels: str) -> str:
         prefix, labels = f"{self._prefix}-{group}", {"case": self._prefix, **labels}
-        nodes = self.plane.fake_nodes(1, prefix=prefix, verdict=verdict, taints=[GATE], labels=labels)
+        nodes = self.plane.simulated_nodes(1, prefix=prefix, verdict=verdict, taints=[GATE], labels=labels)
         (name,) = nodes.names
         self._nodes[name] = nodes
         return name

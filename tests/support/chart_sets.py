@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.chart import EXAMPLES, POLICIES, Object, Rendered, render
+from tests.support.chart import EXAMPLES, POLICIES, Object, Rendered, render
 
 NAMESPACE = "release"
 NAMESPACES = (NAMESPACE, "workers", "locks", "monitoring")

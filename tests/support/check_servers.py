@@ -1,4 +1,4 @@
-"""Small servers on the loopback for tests of the checks: they answer as they are told, rightly or wrongly."""
+"""Small servers on loopback for tests of the checks. Each test chooses their answers, valid or not."""
 
 import json
 import socket
@@ -11,7 +11,7 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import BinaryIO
 
-from kube_node_ready.checks import dnsquery
+from kube_node_ready.checks import dns_client
 from kube_node_ready.checks.access import Access, trusting
 from lab import pki
 
@@ -26,7 +26,7 @@ def dns_reply(query: bytes, *addresses: str, code: int = 0, flags: int = 0, numb
     asked = struct.unpack_from("!H", query)[0] if number is None else number
     header = struct.pack("!6H", asked, 0x8180 | flags | code, 1, len(addresses), 0, 0)
     packed = [socket.inet_pton(_family(address), address) for address in addresses]
-    kinds = {4: dnsquery.A, 16: dnsquery.AAAA}
+    kinds = {4: dns_client.A, 16: dns_client.AAAA}
     records = [struct.pack("!HHHIH", 0xC00C, kinds[len(data)], 1, 5, len(data)) + data for data in packed]
     return header + query[12:] + b"".join(records)
 
@@ -43,12 +43,14 @@ def denying_server(address: str) -> Iterator[int]:
 
 
 @contextmanager
-def dns_server(by_udp: DnsAnswer, by_tcp: DnsAnswer | None = None, address: str = LOOPBACK) -> Iterator[int]:
+def dns_server(
+    by_udp: DnsAnswer, by_tcp: DnsAnswer | None = None, address: str = LOOPBACK, port: int = 0
+) -> Iterator[int]:
     """Answers each query with the datagrams that the function returns. By TCP, if at all, on the same port."""
     # TCP chooses the port: connections that are long over still keep some from it. Bound only, it refuses.
     tcp, udp = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    tcp.bind((address, 0))
-    port: int = tcp.getsockname()[1]
+    tcp.bind((address, port))
+    port = tcp.getsockname()[1]
     udp.bind((address, port))
     stop = threading.Event()
 
@@ -142,6 +144,8 @@ class FakeApi:
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.port = 0
         self.cut = False
+        self.longest_head = 0
+        """If set, longer heads of requests are not answered, as if their packets were lost."""
 
     @contextmanager
     def running(self) -> Iterator["FakeApi"]:
@@ -157,6 +161,9 @@ class FakeApi:
             while head := _head(connection):
                 path, headers = head
                 self.asked.append((path, headers))
+                if 0 < self.longest_head < sum(len(name) + len(value) for name, value in headers.items()):
+                    connection.recv(1)
+                    return
                 connection.sendall(self._answer(path))
                 if self.cut:
                     plain_end = connection.detach()

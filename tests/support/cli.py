@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from tests.gated import Site
-from tests.shell import ROOT
+from tests.support.shell import ROOT
+from tests.support.site import Site
 
 PROGRAM = Path(sys.executable).with_name("kube-node-ready")
 LONGEST_SECONDS = 90

@@ -15,7 +15,7 @@ from lab import network
 
 Json = dict[str, Any]
 
-COMMAND = (sys.executable, "-c", "from kubernetes_daemonset.cli import main; main()")
+COMMAND = (sys.executable, "-c", "from kubernetes_daemonset.cli.main import main; main()")
 
 
 @dataclass(frozen=True)

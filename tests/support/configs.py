@@ -1,4 +1,4 @@
-"""Configurations for tests, loaded as a controller outside of any pod would load them."""
+"""Configurations for tests, loaded as a controller outside of any pod would load them, which knows its image."""
 
 import tempfile
 from collections.abc import Mapping
@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kube_node_ready import config
-from kube_node_ready.config import Config, ConfigError
+from kube_node_ready.settings import config
+from kube_node_ready.settings.config import Config
+from kubekit.diagnostics import DiagnosticsError
 
 NOWHERE = Path("/nonexistent")
+OWN_IMAGE = {"POD_IMAGE": "registry.example/kube-node-ready:1.2.3"}
 
 
 def load(text: str | bytes = "", variables: Mapping[str, str] | None = None, /, **flags: object) -> Config:
@@ -17,11 +19,11 @@ def load(text: str | bytes = "", variables: Mapping[str, str] | None = None, /, 
         file = Path(folder) / "config.yaml"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
         named = {name.replace("_", "-"): value for name, value in flags.items()}
-        return config.load(file, variables or {}, named, account=NOWHERE)
+        return config.load(file, OWN_IMAGE | dict(variables or {}), named, account=NOWHERE)
 
 
 def complaint(text: str | bytes = "", variables: Mapping[str, str] | None = None, /, **flags: object) -> str:
-    """What is said about a configuration that is refused."""
-    with pytest.raises(ConfigError) as refused:
+    """The errors of a configuration that is rejected, as the controller prints them."""
+    with pytest.raises(DiagnosticsError) as error:
         load(text, variables, **flags)
-    return str(refused.value)
+    return error.value.listed("configuration")

@@ -15,7 +15,7 @@ import yaml
 
 import lab
 from lab import images, waiting
-from tests.shell import ROOT
+from tests.support.shell import ROOT
 
 COMMAND = (str(Path(sys.executable).with_name("kube-node-ready-controller")),)
 LINES_TOLD = 60
@@ -93,7 +93,7 @@ def operating(
         process = subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
     operator = Operator(process, log)
     try:
-        waiting.until("it has started", lambda: operator.said("Waiting for the Lease") or _up(operator), 180)
+        waiting.until("it has started", lambda: operator.said("Waiting for lease") or _up(operator), 180)
         yield operator
         assert process.returncode is not None or process.poll() is None, f"it died:\n{operator.output()}"
     except BaseException as why:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 import lab
-from tests.chart import CHART
+from tests.support.chart import CHART
 
 README = CHART / "README.md"
 NAME = "kube-node-ready"
@@ -24,14 +24,14 @@ class Release:
         self._values = folder / "values.yaml"
 
     def install(self, values: Mapping[str, Any]) -> str:
-        """Returns what is told afterwards. Waits for nothing, as the README's command does."""
+        """Returns the notes that Helm prints. Waits for nothing, as the README's command does."""
         self._values.write_text(yaml.safe_dump(dict(values)))
         return self._helm("install", NAME, CHART, f"--values={self._values}")
 
-    def upgrade(self, values: Mapping[str, Any], *, chart: Path = CHART) -> None:
-        """With these values on top of those it has."""
+    def upgrade(self, values: Mapping[str, Any], *, chart: Path = CHART) -> str:
+        """With these values on top of those it has. Returns the notes that Helm prints."""
         self._values.write_text(yaml.safe_dump(dict(values)))
-        self._helm("upgrade", NAME, chart, "--reset-then-reuse-values", f"--values={self._values}")
+        return self._helm("upgrade", NAME, chart, "--reset-then-reuse-values", f"--values={self._values}")
 
     def rollback(self) -> None:
         """To what was before the last upgrade."""

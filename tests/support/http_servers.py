@@ -1,4 +1,4 @@
-"""Servers that speak HTTP as they are told, and the event loops to ask them on."""
+"""HTTP servers with chosen answers, and the event loops that clients run on."""
 
 import asyncio
 import functools
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from kube_node_ready.kube.http import Pool
+from kube_node_ready.kube.http import ConnectionPool
 from lab import pki
 
 Speaks = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -61,13 +61,13 @@ class Server:
 @asynccontextmanager
 async def speaking(
     speaks: Callable[[Server], Speaks], path: str = "", tls: Path | None = None
-) -> AsyncIterator[tuple[Server, Pool]]:
+) -> AsyncIterator[tuple[Server, ConnectionPool]]:
     """A server, and somebody to ask it; by TLS, if there is a folder for its certificates."""
     server = Server(speaks)
     theirs, ours = contexts(tls) if tls else (None, None)
     async with await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=theirs) as listening:
         server.port = listening.sockets[0].getsockname()[1]
-        pool = Pool(f"{'https' if tls else 'http'}://127.0.0.1:{server.port}{path}", ours, {"Accept": "x"})
+        pool = ConnectionPool(f"{'https' if tls else 'http'}://127.0.0.1:{server.port}{path}", ours, {"Accept": "x"})
         try:
             yield server, pool
         finally:

@@ -1,4 +1,4 @@
-"""The controller, killed at a chosen write: `python -m tests.mortal --die-at=3:before --config=…`.
+"""The controller, killed at a chosen write: `python -m tests.support.killable_controller --die-at=3:before --config=…`.
 
 The signal is SIGKILL, so nothing of it has a chance to tidy up. "before" is when the request is ready to be sent,
 "after" when it was answered and nobody has looked at the answer.
@@ -9,36 +9,36 @@ import signal
 import sys
 from typing import Any
 
-from kube_node_ready import cli
-from kube_node_ready.kube.client import Kube
+from kube_node_ready import entrypoints
+from kube_node_ready.kube.client import KubeClient
 
 _READS = {"get", "watch"}
 
 
 def mortal(write: int, moment: str) -> None:
     """From now on, this process does not survive its so-and-so-manieth write."""
-    real = Kube._call
+    real = KubeClient._call
     count = 0
 
-    async def call(self: Kube, request: Any, within: float) -> bytes:  # noqa: ANN401  the client's own
+    async def call(self: KubeClient, request: Any, timeout_seconds: float) -> bytes:  # noqa: ANN401  the client's own
         nonlocal count
         if request.verb in _READS or "/leases" in request.path:
-            return await real(self, request, within)
+            return await real(self, request, timeout_seconds)
         count += 1
         mine = count
         if mine == write and moment == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         try:
-            return await real(self, request, within)
+            return await real(self, request, timeout_seconds)
         finally:
             if mine == write:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    Kube._call = call  # type: ignore[method-assign]
+    KubeClient._call = call  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
     chosen, *rest = sys.argv[1:]
     number, _, when = chosen.removeprefix("--die-at=").partition(":")
     mortal(int(number), when)
-    cli.controller(rest)
+    entrypoints.controller(rest)

@@ -14,33 +14,36 @@ from typing import Any, assert_never
 
 import msgspec
 
-from kube_node_ready import ledger, objects
-from kube_node_ready.gather import View
-from kube_node_ready.verify import budget, patches
-from kube_node_ready.verify.decide import decide, not_genuine
-from kube_node_ready.verify.fingerprint import fingerprint
-from kube_node_ready.verify.model import (
-    Adopt,
-    Announce,
+from kube_node_ready.api import objects
+from kube_node_ready.api.contract import CONDITION
+from kube_node_ready.controller import removal_ledger
+from kube_node_ready.controller.state import ClusterState
+from kube_node_ready.verification import patches, removal_budget
+from kube_node_ready.verification.decide import decide, worker_not_genuine
+from kube_node_ready.verification.fingerprint import fingerprint
+from kube_node_ready.verification.model import (
+    AdoptNode,
     CloseGate,
     ConfirmWorker,
     Decision,
-    DropWorker,
+    DeleteWorker,
     Effect,
+    EmitEvent,
     Gate,
     Ledger,
     Node,
+    OpenGate,
     Policy,
-    Release,
     Removal,
     RemoveNode,
     Snapshot,
     StartWorker,
     Worker,
-    WriteRecord,
+    WriteStatus,
 )
-from kube_node_ready.verify.nodes import read_node
-from kube_node_ready.verify.workerpod import PodTemplate, name_of, read_worker, worker_pod
+from kube_node_ready.verification.node_reader import read_node
+from kube_node_ready.verification.worker_pod import PodTemplate, worker_name, worker_pod
+from kube_node_ready.verification.worker_status import read_worker
 
 GATE = {"key": "node-ready/unverified", "value": "true", "effect": "NoSchedule"}
 POLICY = Policy((Gate("node-ready/unverified", "NoSchedule"),))
@@ -62,7 +65,7 @@ class Cluster:
         self.now = START
         self.nodes: dict[str, Json] = {}
         self.pods: dict[str, Json] = {}
-        self.news: dict[str, Announce] = {}
+        self.news: dict[str, EmitEvent] = {}
         self.removed: list[Removal] = []
         self.ledger = Ledger()
         self.verdicts: dict[str, str] = {}
@@ -126,7 +129,7 @@ class Cluster:
 
     def _snapshot(self, name: str) -> Snapshot:
         nodes = {other: self.node(other) for other in self.nodes}
-        view = View(self.policy, nodes, self._slots, lambda name: _version(self.nodes[name]))
+        view = ClusterState(self.policy, nodes, self._slots, lambda name: _version(self.nodes[name]))
         view.ledger = self.ledger
         for node in nodes.values():
             view.node_changed(None, node)
@@ -146,7 +149,7 @@ class Cluster:
         try:
             for effect in decision.effects[:only]:
                 self.apply(effect)
-                if isinstance(effect, WriteRecord) and decision.verdict and effect.record.cause.blames_node:
+                if isinstance(effect, WriteStatus) and decision.verdict and effect.record.cause.blames_node:
                     self._witnessed[effect.node.uid] = effect.record.attempt
         except LostRace:
             pass  # the next look decides again
@@ -173,19 +176,19 @@ class Cluster:
                 self._create(node, attempt)
             case ConfirmWorker(node, worker):
                 self._confirm(node, worker)
-            case Release(node, record):
-                self._patch(node, patches.release(node, record, self.policy))
+            case OpenGate(node, record, version):
+                self._patch(node, patches.open_gate(node, record, self.policy, version))
             case CloseGate(node, record, version):
                 assert self.policy.reverification
-                patch = patches.engage(node, record, self.policy, self.policy.reverification.gate, version)
+                patch = patches.close_gate(node, record, self.policy, self.policy.reverification.gate, version)
                 self._patch(node, patch)
-            case WriteRecord(node, record, version):
-                self._merge(node, patches.status(node, record, self.policy, version))
-            case Adopt(node, record, version):
-                self._annotate(node, patches.adoption(node, record, version))
-            case Announce():
+            case WriteStatus(node, record, version):
+                self._merge(node, patches.write_status(node, record, self.policy, version))
+            case AdoptNode(node, record, version):
+                self._annotate(node, patches.adopt_node(node, record, version))
+            case EmitEvent():
                 self.news.setdefault(f"{effect.node.uid}.{effect.attempt}.{effect.reason}", effect)
-            case DropWorker(name, uid):
+            case DeleteWorker(name, uid):
                 self._drop(name, uid)
             case RemoveNode(node, _, known):
                 self._remove(node, known)
@@ -193,7 +196,7 @@ class Cluster:
                 assert_never(effect)
 
     def _create(self, node: Node, attempt: int) -> None:
-        if name_of(node.uid, attempt) in self.pods:
+        if worker_name(node.uid, attempt) in self.pods:
             return
         pod = worker_pod(node, attempt, self._template)
         pod["metadata"] |= {"uid": next(self._uids), "creationTimestamp": self.now.isoformat()}
@@ -210,7 +213,7 @@ class Cluster:
         self._admitted.add(expected)
         if worker.fingerprint != expected:
             seen = self._snapshot(node.name)
-            for effect in not_genuine(seen, worker.attempt, self.policy, "not a worker of ours").effects:
+            for effect in worker_not_genuine(seen, worker.attempt, self.policy, "not a worker of ours").effects:
                 self.apply(effect)
 
     def _find(self, node: Node) -> Json:
@@ -240,18 +243,18 @@ class Cluster:
 
     def _remove(self, node: Node, known: Ledger) -> None:
         assert self.policy.removal
-        if not budget.is_booked(node, known, self.now, self.policy.removal):
+        if not removal_budget.is_recorded(node, known, self.now, self.policy.removal):
             if known != self.ledger:
                 raise LostRace
             removal = Removal(node.uid, node.name, node.pool, self.now)
-            entries = ledger.with_removal(known.removals, removal, self.policy.removal.window, self.now)
+            entries = removal_ledger.with_removal(known.removals, removal, self.policy.removal.window, self.now)
             self.ledger = msgspec.structs.replace(known, removals=tuple(entries))
             self.removed.append(removal)
         self.leave(node.name)
 
     def condition(self, name: str) -> Json:
         found = self.nodes[name]["status"]["conditions"]
-        return next((known for known in found if known["type"] == patches.CONDITION), {})
+        return next((known for known in found if known["type"] == CONDITION), {})
 
 
 def json_patched(target: Json, patch: patches.JsonPatch) -> Json:

@@ -1,39 +1,47 @@
-"""The commands that README.md tells people to run, read out of README.md itself."""
+"""Read the commands out of README.md and the pages in docs/, so that tests run what the reader would run."""
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
-_TEXT = (Path(__file__).parents[1] / "README.md").read_text()
+from tests.support.shell import ROOT
+
+README = "README.md"
+INSTALL = "docs/how-to/install.md"
+ROLLOUT = "docs/how-to/rollout.md"
+TROUBLESHOOTING = "docs/how-to/troubleshooting.md"
+TUTORIAL = "docs/tutorial/first-node.md"
+UNINSTALL = "docs/how-to/uninstall.md"
 
 
 @dataclass(frozen=True)
 class Section:
+    page: str
     prose: str
     commands: tuple[str, ...]
     """One string each. A line that is indented, or that closes a quoted text, belongs to the command above it."""
 
     def told(self, *words: str) -> tuple[str, ...]:
-        """These words, which the text must have."""
+        """Return these words, which the section must contain."""
         for word in words:
-            assert word in self.prose, f"README.md no longer speaks of {word!r} here"
+            assert word in self.prose, f"{self.page} no longer contains {word!r} in this section"
         return words
 
 
-def section(title: str, *, of: str = "") -> Section:
-    """What stands under a heading `title`, up to the next heading."""
-    return _sections(of)[title]
+def section(title: str, page: str, *, of: str = "") -> Section:
+    """Return the text from the heading `title` to the next heading; without a title, the text above all headings."""
+    return _sections(page, of)[title]
 
 
-def titles(*, of: str) -> set[str]:
-    """The headings under a heading."""
-    return set(_sections(of)) - {""}
+def titles(page: str, *, of: str) -> set[str]:
+    """Return the headings below a heading."""
+    return set(_sections(page, of)) - {""}
 
 
-def _sections(of: str) -> dict[str, Section]:
+def _sections(page: str, of: str) -> dict[str, Section]:
+    text = (ROOT / page).read_text()
     level = "### " if of else "## "
-    text = _parts("## ", _TEXT)[of] if of else _TEXT
-    return {title: _section(part) for title, part in _parts(level, text).items()}
+    text = _parts("## ", text)[of] if of else text
+    return {title: _section(page, part) for title, part in _parts(level, text).items()}
 
 
 def _parts(level: str, text: str) -> dict[str, str]:
@@ -41,9 +49,9 @@ def _parts(level: str, text: str) -> dict[str, str]:
     return {"": first} | {title: part for title, _, part in (other.partition("\n") for other in others)}
 
 
-def _section(part: str) -> Section:
+def _section(page: str, part: str) -> Section:
     part = re.split(r"^### ", part, maxsplit=1, flags=re.MULTILINE)[0]
     blocks = re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
     commands = [command for block in blocks for command in re.split(r"\n(?=\S)", block.strip())]
     prose = " ".join(re.sub(r"^```sh\n.*?^```$", "", part, flags=re.MULTILINE | re.DOTALL).split())
-    return Section(prose, tuple(commands))
+    return Section(page, prose, tuple(commands))

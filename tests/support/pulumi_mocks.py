@@ -11,9 +11,9 @@ from typing import Any
 import pulumi
 from pulumi.runtime.stack import run_pulumi_func
 
-from kubernetes_daemonset import resources
-from kubernetes_daemonset.backends import given
 from kubernetes_daemonset.backends.pulumi import type_token
+from kubernetes_daemonset.deploy import loader
+from kubernetes_daemonset.render import resources
 
 Json = dict[str, Any]
 
@@ -77,7 +77,7 @@ def deploy(
 
 
 def rendered(of: Json) -> list[Json]:
-    return resources.render(given.checked(of, "test")[0].input)
+    return resources.render(loader.load_valid(of, "test")[0].input)
 
 
 def named(objects: list[Json], component: str = "agent") -> dict[str, Json]:

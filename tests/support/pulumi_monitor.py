@@ -1,5 +1,5 @@
-"""A Pulumi engine for tests, spoken to over gRPC as a program speaks to the real one: `python -m tests.pulumi_monitor`
-is the program's side, in a process of its own.
+"""A Pulumi engine for tests, spoken to over gRPC as a program speaks to the real one:
+`python -m tests.support.pulumi_monitor` is the program's side, in a process of its own.
 
 Neither Pulumi's command line nor its Kubernetes plugin comes with its wheel; the services that they offer a program do.
 Unlike Pulumi's mocks, these see what depends on what, parents, providers, secrets and the stack's outputs, and whoever
@@ -25,11 +25,11 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, resource_pb2, resource_pb2_grpc
 
-from tests.pulumi_mocks import MARK, SECRET_MARK, plain
+from tests.support.pulumi_mocks import MARK, SECRET_MARK, plain
 
 Json = dict[str, Any]
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT, STACK = "project", "stack"
 _STACK_TYPE = "pulumi:pulumi:Stack"
 
@@ -90,7 +90,7 @@ def run(folder: Path, make: Maker, *, seconds: float = 90, **environment: str) -
 def _run_program(
     address: str, folder: Path, environment: Mapping[str, str], seconds: float
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.pulumi_monitor", address, str(folder)]
+    command = [sys.executable, "-m", "tests.support.pulumi_monitor", address, str(folder)]
     merged = {**os.environ, "no_proxy": "127.0.0.1", **environment}  # a machine's proxy is not the way to the engine
     return subprocess.run(command, cwd=ROOT, env=merged, capture_output=True, text=True, check=False, timeout=seconds)
 

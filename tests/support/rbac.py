@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 import lab
-from kube_node_ready.daemonset.api import Api
-from tests.installed import Release, api_of, apply, make_namespace
+from kube_node_ready.agent.api import Api
+from tests.support.chart_release import Release, api_of, apply, make_namespace
 
 EVERYWHERE = "*"
 PLACES = ("default", "kube-system")

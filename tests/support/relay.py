@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import lab
-from tests.check_servers import FakeApi, headers_of
+from tests.support.check_servers import FakeApi, headers_of
 
 _SECONDS = 30
 _ITS_OWN = ("connection", "transfer-encoding", "content-length")

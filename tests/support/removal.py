@@ -17,9 +17,10 @@ from lightkube.resources.rbac_authorization_v1 import ClusterRole, ClusterRoleBi
 from lightkube.types import PatchType
 
 import lab
-from kube_node_ready.verify import patches
-from lab import fake, karpenter, waiting
-from tests.operator import Operator, a_config, operating
+from kube_node_ready.api.contract import RECORD_ANNOTATION
+from kube_node_ready.api.record import decode_record
+from lab import karpenter, simulated_nodes, waiting
+from tests.support.controller_process import Operator, a_config, operating
 
 LEDGER = "kube-node-ready-removals"
 PAUSE = "node-ready/pause-removal"
@@ -38,15 +39,17 @@ class Fleet:
         self.namespace = namespace
         self._folder = folder
         self._account = f"{namespace}-controller"
-        self._groups: list[fake.FakeNodes] = []
+        self._groups: list[simulated_nodes.SimulatedNodes] = []
 
-    def join(self, count: int = 1, *, pool: str = "", verdict: lab.Verdict = FAILS) -> list[str]:
+    def join(self, count: int = 1, *, pool: str = "", verdict: lab.Verdict = FAILS, group: str = "") -> list[str]:
+        """Nodes of one verdict and pool; a second group of them needs a name."""
         labels = {"case": self.namespace}
         if pool:
             labels |= {"karpenter.sh/nodepool": pool, "karpenter.sh/registered": "true"}
-        prefix = f"{self.namespace}-{pool or 'node'}"
-        self._groups.append(self.plane.fake_nodes(count, prefix=prefix, verdict=verdict, taints=[_GATE], labels=labels))
-        return list(self._groups[-1].names)
+        prefix = "-".join(filter(None, [self.namespace, pool or "node", group]))
+        nodes = self.plane.simulated_nodes(count, prefix=prefix, verdict=verdict, taints=[_GATE], labels=labels)
+        self._groups.append(nodes)
+        return list(nodes.names)
 
     def heal(self) -> None:
         for group in self._groups:
@@ -89,7 +92,7 @@ class Fleet:
 
     def attempts(self, node: str) -> int:
         annotations = self.node(node)["metadata"]["annotations"]
-        return patches.decode(annotations.get(patches.ANNOTATION)).attempt
+        return decode_record(annotations.get(RECORD_ANNOTATION)).attempt
 
     def node(self, name: str) -> dict[str, Any]:
         return self.plane.client.get(Node, name).to_dict()

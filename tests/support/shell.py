@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from lab import remains, runs, waiting
+from lab import cleanup, runs, waiting
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NAME = f"test-{os.getpid()}"
 
 
@@ -38,10 +38,10 @@ def kept_folder() -> Path:
 def traces(folder: Path) -> dict[str, object]:
     """Everything of a run that can be found from its folder, by kind; empty when it is gone."""
     found = {
-        "processes": list(remains.processes(folder)),
-        "links": remains.links(folder),
-        "mounts": remains.mounts(folder),
-        "cgroups": remains.cgroups(folder),
+        "processes": list(cleanup.processes(folder)),
+        "links": cleanup.links(folder),
+        "mounts": cleanup.mounts(folder),
+        "cgroups": cleanup.cgroups(folder),
         "files": [path for path in (folder, folder.with_name(f".{folder.name}.lock")) if path.exists()],
     }
     return {kind: things for kind, things in found.items() if things}

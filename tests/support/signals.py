@@ -1,8 +1,8 @@
 """Beginnings of programs to which a signal comes at an unlucky moment."""
 
 STOPPED_AS_SOON_AS_IT_SERVES = (
-    "import os, signal; from kube_node_ready import serve\n"
-    "serve.Server.start = lambda _: os.kill(os.getpid(), signal.SIGTERM)\n"
+    "import os, signal; from kube_node_ready import probes as serve\n"
+    "serve.ProbeServer.start = lambda _: os.kill(os.getpid(), signal.SIGTERM)\n"
 )
 UNDISTURBED = (
     "import signal, threading, time\n"

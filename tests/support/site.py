@@ -15,16 +15,18 @@ from lightkube.resources.core_v1 import Event, Namespace, Pod, ServiceAccount
 from lightkube.resources.core_v1 import Node as NodeObject
 
 import lab
-from kube_node_ready import objects
+from kube_node_ready.api import objects
 from kube_node_ready.kube.access import access
-from kube_node_ready.verify.model import Gate, Node, Policy, Worker
-from kube_node_ready.verify.nodes import read_node
-from kube_node_ready.verify.workerpod import read_worker
-from lab import fake, waiting
-from tests.operator import a_config
-from tests.proxy import Proxy
+from kube_node_ready.verification.model import Gate, Node, Policy, Worker
+from kube_node_ready.verification.node_reader import read_node
+from kube_node_ready.verification.worker_status import read_worker
+from lab import simulated_nodes, waiting
+from lab.errors import LabError
+from tests.support.controller_process import a_config
+from tests.support.faulty_proxy import Proxy
 
 PATIENCE = 180
+_MAX_SHOWN = 8000
 
 
 class Site:
@@ -40,9 +42,9 @@ class Site:
 
     def join(
         self, count: int = 1, *, verdict: lab.Verdict = lab.PASSES, group: str = "", taints: tuple[lab.Taint, ...] = ()
-    ) -> fake.FakeNodes:
+    ) -> simulated_nodes.SimulatedNodes:
         """Nodes of one verdict; a second group needs a name."""
-        return self.plane.fake_nodes(
+        return self.plane.simulated_nodes(
             count,
             prefix=f"{self.namespace}{group and '-'}{group}",
             verdict=verdict,
@@ -65,8 +67,8 @@ class Site:
         found = self.plane.client.list(NodeObject, labels={"site": self.namespace})
         known = {node.name: node for node in (read_node(_wire(one, objects.Node), self.policy) for one in found)}
         nodes = [known[name] for name in names]
-        self.torn |= {node.name for node in nodes if node.labelled == self.policy.gated(node)}
-        return all(node.labelled and not self.policy.gated(node) for node in nodes)
+        self.torn |= {node.name for node in nodes if node.labelled == self.policy.is_gated(node)}
+        return all(node.labelled and not self.policy.is_gated(node) for node in nodes)
 
     def workers(self) -> list[Worker]:
         pods = self.plane.client.list(Pod, namespace=self.namespace)
@@ -89,7 +91,26 @@ class Site:
         return self.plane.kubectl(f"--namespace={self.namespace}", *words)
 
     def until(self, what: str, condition: Callable[[], object], seconds: float = PATIENCE) -> None:
-        waiting.until(what, condition, seconds, alive=self.plane.check)
+        try:
+            waiting.until(what, condition, seconds, alive=self.plane.check)
+        except LabError as error:
+            error.add_note(self._describe())
+            raise
+
+    def _describe(self) -> str:
+        """What the cluster shows when a test has waited in vain."""
+        shown = (
+            ("get", "nodes", f"--selector=site={self.namespace}", "--output=yaml"),
+            ("get", "pods", "--output=wide"),
+            ("get", "events", "--sort-by=.lastTimestamp"),
+        )
+        return "\n".join(self._shown(*words) for words in shown)
+
+    def _shown(self, *words: str) -> str:
+        try:
+            return self.kubectl(*words)[-_MAX_SHOWN:]
+        except LabError as error:  # an attack can make objects that kubectl does not read
+            return str(error)[-_MAX_SHOWN:]
 
     def leave(self) -> None:
         assert not self.torn, "the gate and the label go together"

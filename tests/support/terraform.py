@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 import lab
-from kubernetes_daemonset import manifest, validate
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
-from lab import build, remains
+from kubernetes_daemonset.manifest import reader
+from kubernetes_daemonset.validation import validate
+from lab import build, cleanup
 
 NAME = "agent"
 PASSWORD = "correct horse ${HOME}"  # noqa: S105
@@ -71,7 +72,7 @@ def a_container(*, level: str = "info", password: str = PASSWORD) -> dict[str, A
 
 
 def _loaded(document: Mapping[str, Any]) -> KubernetesDaemonSetStackInput:
-    (loaded,) = manifest.load(yaml.safe_dump(dict(document), sort_keys=False).encode(), "agent.yaml")
+    (loaded,) = reader.load(yaml.safe_dump(dict(document), sort_keys=False).encode(), "agent.yaml")
     assert not validate.errors(validate.validate(loaded))
     return loaded.input
 
@@ -92,10 +93,10 @@ class Terraform:
         # Where providers come from is Terraform's to say, and which machine this is.
         (host,) = re.findall(rf"provider\[(.+)/{'/'.join(_PROVIDER)}\]", self._run("providers").stdout)
         platform = json.loads(self._run("version", "-json").stdout)["platform"]
-        place = self._mirror.joinpath(host, *_PROVIDER, _VERSION, platform)
-        place.mkdir(parents=True)
+        location = self._mirror.joinpath(host, *_PROVIDER, _VERSION, platform)
+        location.mkdir(parents=True)
         program = build.build(build.terraform()) / "terraform-provider-kubectl"
-        (place / f"terraform-provider-kubectl_v{_VERSION}").symlink_to(program)
+        (location / f"terraform-provider-kubectl_v{_VERSION}").symlink_to(program)
         self._run("init", "-input=false")
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -150,7 +151,7 @@ def _environment(plane: lab.Plane, folder: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in plane.run.environment().items()
-        if name == remains.MARK or not name.startswith(("TF_", "KUBE"))
+        if name == cleanup.MARK or not name.startswith(("TF_", "KUBE"))
     }
     return kept | {
         "CHECKPOINT_DISABLE": "1",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shell import ROOT
+from tests.support.shell import ROOT
 
 TABLE = """#!/bin/sh
 trap 'sleep 1; echo given back; exit 130' INT TERM

@@ -64,6 +64,25 @@ def test_equal_changes_have_different_names() -> None:
     assert names("x = 1 + 1") == {"m: 1 + 1 => Sub", "m: 1 => 2", "m: 1 => 2 (#2)"}
 
 
+NESTED = """
+class C:
+    def outer(self):
+        def inner(x=1):
+            return x == 2
+        return inner(3)
+"""
+
+
+def test_a_nested_function_is_measured_with_the_function_that_makes_it() -> None:
+    found = {mutant.name: mutant.scope for mutant in mutants("m", NESTED)}
+    assert found == {
+        "m.C.outer: 1 => 2": "C.outer",
+        "m.C.outer: x == 2 => NotEq": "C.outer",
+        "m.C.outer: 2 => 3": "C.outer",
+        "m.C.outer: 3 => 4": "C.outer",
+    }
+
+
 EVERY = [Mutant("m", f"m.f: {number}", "f", number, 0) for number in range(20)]
 
 
@@ -85,6 +104,11 @@ def test_a_run_fails_below_95_percent_or_with_outdated_exceptions(
 ) -> None:
     living = {f"m.f: {number}" for number in alive}
     assert report(EVERY, living, {f"m.f: {number}": "reason" for number in accepted}) is passed
+
+
+def test_a_module_with_many_survivors_is_not_hidden_by_the_others() -> None:
+    other = [Mutant("n", f"n.f: {number}", "f", number, 0) for number in range(1000)]
+    assert not report([*EVERY, *other], {"m.f: 1", "m.f: 2"}, {})
 
 
 def test_exceptions_of_other_modules_are_not_outdated() -> None:

@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,11 +17,13 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from kube_node_ready import bounded_http
-from kube_node_ready.serve import Health, Server
+from kube_node_ready.bounded_http import BoundedServer
+from kube_node_ready.probes import Health, ProbeServer
 
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 MOST = bounded_http._MOST_CONNECTIONS
+BURST = 3000
 
 
 class Slow(Collector):
@@ -50,7 +53,7 @@ def serving(collector: Collector | None = None) -> Iterator[int]:
     registry = CollectorRegistry()
     if collector:
         registry.register(collector)
-    server = Server(0, Health(), registry)
+    server = ProbeServer(0, Health(), registry)
     server.start()
     try:
         yield server.port
@@ -136,7 +139,7 @@ def test_a_request_can_arrive_in_parts() -> None:
 
 
 def test_trickled_bytes_do_not_extend_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_http, "_SECONDS", 0.5)
+    monkeypatch.setattr(bounded_http, "_CONNECTION_SECONDS", 0.5)
     with serving() as port, connect(port) as sock:
         began = time.monotonic()
         with pytest.raises(OSError):  # noqa: PT011  a reset or a broken pipe
@@ -147,7 +150,7 @@ def test_trickled_bytes_do_not_extend_the_deadline(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_client_that_does_not_read_is_dropped_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_http, "_SECONDS", 0.5)
+    monkeypatch.setattr(bounded_http, "_CONNECTION_SECONDS", 0.5)
     with serving(Slow(0, size=20_000_000)) as port:
         before = files()
         with connect(port, SCRAPE):
@@ -176,6 +179,51 @@ def test_the_address_with_the_most_connections_loses_one() -> None:
         assert is_closed(held[0])
         kubelet.sendall(PROBE[10:])
         assert answered(kubelet).endswith(b"ok\n")
+
+
+def test_a_probe_is_answered_after_thousands_of_connections_in_a_moment() -> None:
+    """If the kernel's queue overflows, the probe's connection is dropped, and tried again after a second."""
+    if int(Path("/proc/sys/net/core/somaxconn").read_text()) < BURST:
+        pytest.skip("net.core.somaxconn is too low")
+    server = ProbeServer(0, Health(), CollectorRegistry())
+    for _ in range(BURST):  # before anything is accepted, so that all of them wait
+        with socket.socket() as sock:
+            sock.settimeout(0)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.connect_ex(("127.0.0.1", server.port))
+    began = time.monotonic()
+    try:
+        with connect(server.port, PROBE) as probe:
+            server.start()
+            assert answered(probe).endswith(b"ok\n")
+        assert time.monotonic() - began < 0.9
+    finally:
+        server.stop()
+
+
+def test_a_flood_of_connections_takes_at_most_half_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pause is as long as accepting took."""
+    monkeypatch.setattr(bounded_http, "_CROWDED_PAUSE_SECONDS", 0.0)
+    pauses: list[tuple[float, float]] = []
+    accept_all, pause = BoundedServer._accept_all, BoundedServer._pause
+    began = 0.0
+
+    def accepting(server: BoundedServer) -> None:
+        nonlocal began
+        began = time.monotonic()
+        accept_all(server)
+
+    def pausing(server: BoundedServer, seconds: float) -> None:
+        pauses.append((time.monotonic() - began, seconds))
+        pause(server, seconds)
+
+    monkeypatch.setattr(BoundedServer, "_accept_all", accepting)
+    monkeypatch.setattr(BoundedServer, "_pause", pausing)
+    with serving() as port, ExitStack() as held:
+        for _ in range(10 * MOST):
+            held.enter_context(connect(port))
+        until(lambda: bool(pauses))
+    assert all(seconds >= 0.5 * worked for worked, seconds in pauses)
 
 
 def test_one_page_is_rendered_for_all_who_ask_meanwhile() -> None:

@@ -5,11 +5,11 @@ import sys
 
 PROGRAM = """
 import atexit, sys, threading
-from kube_node_ready.leave import leave
+from kube_node_ready.process import exit_now
 atexit.register(sys.stderr.write, "swept")
 threading.Thread(target=threading.Event().wait).start()
 print("said")
-leave(3)
+exit_now(3)
 """
 
 

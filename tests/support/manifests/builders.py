@@ -1,4 +1,4 @@
-"""Builders for KubernetesDaemonSet manifests: what a test does not name is the smallest thing that is valid."""
+"""Builders for KubernetesDaemonSet manifests: fields that a test does not set have minimal valid values."""
 
 import copy
 import re
@@ -7,9 +7,12 @@ from typing import Any, Final
 
 import yaml
 
-from kubernetes_daemonset import manifest, resources, validate
-from kubernetes_daemonset.manifest import Loaded
-from kubernetes_daemonset.mistakes import ManifestError, Mistake, Severity
+from kubekit.diagnostics import Diagnostic, Severity
+from kubernetes_daemonset.errors import ManifestError
+from kubernetes_daemonset.manifest import reader
+from kubernetes_daemonset.manifest.reader import Loaded
+from kubernetes_daemonset.render import resources
+from kubernetes_daemonset.validation import validate
 
 Json = dict[str, Any]
 Changes = Mapping[str, object]
@@ -84,14 +87,14 @@ def as_yaml(*trees: Json) -> str:
 def read(text: str | bytes) -> Loaded:
     """The one manifest of a text, all of which could be read."""
     loaded = read_in_part(text)
-    if loaded.mistakes:
-        raise ManifestError(list(loaded.mistakes))
+    if loaded.diagnostics:
+        raise ManifestError(list(loaded.diagnostics))
     return loaded
 
 
 def read_in_part(text: str | bytes) -> Loaded:
     """The one manifest of a text, however much of it could not be read."""
-    (loaded,) = manifest.load(text if isinstance(text, bytes) else text.encode(), SOURCE)
+    (loaded,) = reader.load(text if isinstance(text, bytes) else text.encode(), SOURCE)
     return loaded
 
 
@@ -104,16 +107,16 @@ def refusal(text: str | bytes) -> list[str]:
     try:
         read(text)
     except ManifestError as refused:
-        return [str(mistake) for mistake in refused.mistakes]
+        return [str(diagnostic) for diagnostic in refused.diagnostics]
     return []
 
 
-def problems(changes: Changes | None = None) -> list[Mistake]:
+def problems(changes: Changes | None = None) -> list[Diagnostic]:
     """The errors in a manifest with these fields."""
     return validate.errors(validate.validate(loaded(changes)))
 
 
-def warnings(changes: Changes | None = None) -> list[Mistake]:
+def warnings(changes: Changes | None = None) -> list[Diagnostic]:
     found = validate.validate(loaded(changes))
     assert not validate.errors(found)
     return [one for one in found if one.severity is Severity.WARNING]

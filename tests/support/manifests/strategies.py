@@ -12,7 +12,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import strategies as st
 
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from tests.component import DIGEST, Json
+from tests.support.manifests.builders import DIGEST, Json
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Some = st.SearchStrategy[Json]
@@ -44,9 +44,9 @@ ids = st.integers(0, 2**31 - 1)
 seconds = st.integers(1, 3600)
 
 
-def some(must: Mapping[str, st.SearchStrategy[Any]], **may: st.SearchStrategy[Any]) -> Some:
+def some(must: Mapping[str, st.SearchStrategy[Any]], **can_i: st.SearchStrategy[Any]) -> Some:
     """A mapping with all of the first fields and any of the others."""
-    return st.fixed_dictionaries(dict(must), optional=may)
+    return st.fixed_dictionaries(dict(must), optional=can_i)
 
 
 def few(item: st.SearchStrategy[Any], *, least: int = 1, unique: bool = False) -> st.SearchStrategy[list[Any]]:

@@ -1,59 +1,15 @@
-"""Manifests as people write them: the original's two examples as they stand, and one that uses every field."""
+"""Manifests as people write them: the two examples of the specification, and one that uses every field."""
 
 from typing import Final
 
-FLUENTD: Final = """\
-apiVersion: kubernetes.project-planton.org/v1
-kind: KubernetesDaemonSet
-metadata:
-  name: fluentd-logger
-spec:
-  namespace:
-    value: logging
-  create_namespace: true
-  container:
-    app:
-      image:
-        repo: fluent/fluentd-kubernetes-daemonset
-        tag: v1.16-debian-elasticsearch8
-      volume_mounts:
-        - name: varlog
-          mount_path: /var/log
-          host_path: /var/log
-          read_only: true
-  tolerations:
-    - key: node-role.kubernetes.io/master
-      operator: Exists
-      effect: NoSchedule
-"""
-NODE_EXPORTER: Final = """\
-apiVersion: kubernetes.project-planton.org/v1
-kind: KubernetesDaemonSet
-metadata:
-  name: node-exporter
-spec:
-  namespace:
-    value: monitoring
-  container:
-    app:
-      image:
-        repo: prom/node-exporter
-        tag: v1.7.0
-      args:
-        - --path.procfs=/host/proc
-        - --path.sysfs=/host/sys
-      volume_mounts:
-        - name: proc
-          mount_path: /host/proc
-          host_path: /proc
-          read_only: true
-      ports:
-        - name: metrics
-          container_port: 9100
-          network_protocol: TCP
-  tolerations:
-    - operator: Exists
-"""
+from tests import specification
+
+FLUENTD: Final = specification.text("component/fluentd.yaml")
+NODE_EXPORTER: Final = specification.text("component/node-exporter.yaml")
+LOGS: Final = specification.text("component/crashing.sh")
+SPEC_PROTO: Final = specification.text("component/spec.txt")
+PROTO_FILES: Final = specification.text("component/files.txt")
+DOCUMENTATION: Final = PROTO_FILES
 
 WHOLE: Final = """\
 target:
@@ -245,4 +201,4 @@ target:
 provider_config: {provider: digital_ocean_doks, digital_ocean_doks: {kube_config: e30=}}
 docker_config_json: '{"auths": {}}'
 """
-"""Valid, with something to say in every field, and nowhere what would hold anyway."""
+"""A valid manifest in which every field has a value other than its default."""

@@ -1,4 +1,4 @@
-"""What a node goes through in DaemonSet mode, told once.
+"""What a node goes through in DaemonSet mode, written once.
 
 Each scenario gets a World: a node, and DaemonSet mode at work on it. In tests/unit it is an API server in memory and
 time that jumps, in tests/cluster a real API server and a real process. A node's network is broken and healed by a
@@ -8,7 +8,8 @@ target of the network check that ceases to listen.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from kube_node_ready.verify.model import Node, Outcome
+from kube_node_ready.api.record import Outcome
+from kube_node_ready.verification.model import Node
 
 GATE = {"key": "node-ready/unverified", "value": "true", "effect": "NoSchedule"}
 FOREIGN = {"key": "example.com/foreign", "value": "x", "effect": "PreferNoSchedule"}
@@ -34,7 +35,7 @@ class World(Protocol):
         """Take the right to write this resource away."""
 
     def cut_off(self) -> None:
-        """The API server answers nobody."""
+        """The API server answers no client."""
 
     def reconnect(self) -> None:
         """Where time does not jump: and wait until it is noticed."""
@@ -71,14 +72,14 @@ def released(world: World, *flags: str) -> None:
     join(world, FOREIGN, GATE)
     world.start(*flags)
     world.until("released", lambda: is_released(world))
-    world.until("the condition says so", lambda: world.condition().get("status") == "True")
+    world.until("the condition is written", lambda: world.condition().get("status") == "True")
 
 
 def a_sound_node_is_released(world: World) -> None:
     released(world, *ONCE)
     assert world.node().record.attempt == 1
     assert world.condition()["message"] == "verified by attempt 1"
-    world.until("it is told", lambda: world.events() == ["Verified"])
+    world.until("the Event is written", lambda: world.events() == ["Verified"])
     assert foreign_taints(world) == [FOREIGN["key"]]
 
 
@@ -120,18 +121,18 @@ def a_failing_node_is_tried_again_and_says_why(world: World) -> None:
     assert world.node().record.failures == 0
 
 
-def too_many_failures_leave_it_gated_and_are_told(world: World) -> None:
+def too_many_failures_leave_it_gated_and_are_reported(world: World) -> None:
     join(world)
     world.break_network()
     world.start(*ONCE)
     world.until("exhausted", lambda: "VerificationExhausted" in world.events())
-    world.until("the condition says so", lambda: world.condition().get("reason") == "VerificationExhausted")
+    world.until("the condition is written", lambda: world.condition().get("reason") == "VerificationExhausted")
     world.stays(lambda: is_gated(world) and world.node().record.failures == 3)
 
 
 def a_node_that_heals_later_is_released_without_help(world: World) -> None:
     """Takes five minutes where time does not jump."""
-    too_many_failures_leave_it_gated_and_are_told(world)
+    too_many_failures_leave_it_gated_and_are_reported(world)
     world.heal_network()
     world.until("released", lambda: is_released(world))
     assert world.node().record.attempt == 4
@@ -166,12 +167,12 @@ def a_lost_race_is_tried_again(world: World) -> None:
     assert len(foreign_taints(world)) == 2, "theirs is there, too"
 
 
-def what_a_killed_process_left_untold_its_successor_tells(world: World) -> None:
+def what_a_killed_process_did_not_report_its_successor_reports(world: World) -> None:
     join(world)
     world.start(*ONCE)
     world.until("released", lambda: is_released(world))
     world.restart()
-    world.until("the condition says so", lambda: world.condition().get("status") == "True")
+    world.until("the condition is written", lambda: world.condition().get("status") == "True")
 
 
 def without_the_right_to_write_conditions_it_works(world: World) -> None:
@@ -190,7 +191,7 @@ def without_the_right_to_write_events_it_works(world: World) -> None:
     world.forbid("events")
     world.start(*ONCE)
     world.until("released", lambda: is_released(world))
-    world.until("the condition says so", lambda: world.condition().get("status") == "True")
+    world.until("the condition is written", lambda: world.condition().get("status") == "True")
 
 
 def a_few_failures_of_a_verified_node_change_nothing(world: World) -> None:
@@ -211,14 +212,14 @@ def failures_in_a_row_close_the_gate_and_recovery_opens_it(world: World) -> None
     assert not world.node().labelled
     assert world.node().record.failures >= 1
     assert foreign_taints(world) == [FOREIGN["key"]]
-    world.until("the condition says so", lambda: world.condition()["status"] == "False")
+    world.until("the condition is written", lambda: world.condition()["status"] == "False")
     assert "GateRestored" in world.events()
     assert world.metric("node_check_gate_restored_total") == 1
     world.until("it is seen", lambda: world.metric("node_check_status") == 0)
     world.heal_network()
     world.until("released again", lambda: is_released(world))
     assert foreign_taints(world) == [FOREIGN["key"]]
-    world.until("the condition says so", lambda: world.condition()["status"] == "True")
+    world.until("the condition is written", lambda: world.condition()["status"] == "True")
     world.until("it is seen", lambda: world.metric("node_check_status") == 1)
 
 
@@ -265,11 +266,11 @@ ALL: list[Scenario] = [
     only_our_taint_goes,
     a_node_that_never_was_gated_is_verified_too,
     a_failing_node_is_tried_again_and_says_why,
-    too_many_failures_leave_it_gated_and_are_told,
+    too_many_failures_leave_it_gated_and_are_reported,
     a_label_taken_off_is_a_wish_for_a_new_proof,
     a_gate_that_comes_back_needs_a_new_proof,
     a_lost_race_is_tried_again,
-    what_a_killed_process_left_untold_its_successor_tells,
+    what_a_killed_process_did_not_report_its_successor_reports,
     without_the_right_to_write_conditions_it_works,
     without_the_right_to_write_events_it_works,
     a_few_failures_of_a_verified_node_change_nothing,

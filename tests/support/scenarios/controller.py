@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from kube_node_ready.verify.model import Node, Outcome, Worker
-from tests.model import GATE
+from kube_node_ready.api.record import Outcome
+from kube_node_ready.verification.model import Node, Worker
+from tests.support.model_cluster import GATE
 
 FOREIGN = {"key": "example.com/foreign", "value": "x", "effect": "PreferNoSchedule"}
 OTHER_GATE = {"key": "example.com/second-gate", "value": "whatever", "effect": "NoExecute"}

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from kube_node_ready.kube.errors import KubeError
-from kube_node_ready.kube.lease import Calls, Lease, LeaseLost, Terms
+from kube_node_ready.kube.leader_election import LeaderElector, LeaseClient, LeaseConfig, LeaseLost
 
 DURATION, RENEW, RETRY = 4.0, 2.5, 0.5
 
@@ -27,18 +27,18 @@ class Outage(Protocol):
 
 @dataclass
 class Stage:
-    kube: Calls
+    kube: LeaseClient
     namespace: str
     name: str
     remove: Callable[[], Awaitable[None]]
     outage: Outage | None = None
     transitions: list[str] = field(default_factory=list)
 
-    def candidate(self, identity: str) -> Lease:
-        return Lease(self.kube, self.terms(identity), on_transition=self.transitions.append)
+    def candidate(self, identity: str) -> LeaderElector:
+        return LeaderElector(self.kube, self.terms(identity), on_transition=self.transitions.append)
 
-    def terms(self, identity: str) -> Terms:
-        return Terms(self.namespace, self.name, identity, DURATION, RENEW, RETRY)
+    def terms(self, identity: str) -> LeaseConfig:
+        return LeaseConfig(self.namespace, self.name, identity, DURATION, RENEW, RETRY)
 
     async def spec(self) -> dict[str, Any]:
         decoded = msgspec.json.decode(await self.kube.get(self.terms("anyone").path))
@@ -58,10 +58,10 @@ class Stage:
 
 
 @asynccontextmanager
-async def holding(lease: Lease) -> AsyncIterator[asyncio.Task[Any]]:
+async def holding(lease: LeaderElector) -> AsyncIterator[asyncio.Task[Any]]:
     """The Lease is held meanwhile, then dropped without a word, as by a process that is killed."""
     await lease.acquire()
-    task = asyncio.create_task(lease.hold())
+    task = asyncio.create_task(lease.renew_until_lost())
     try:
         yield task
     finally:
@@ -70,13 +70,13 @@ async def holding(lease: Lease) -> AsyncIterator[asyncio.Task[Any]]:
 
 
 @asynccontextmanager
-async def at_most_one(leases: Iterable[Lease]) -> AsyncIterator[None]:
+async def at_most_one(leases: Iterable[LeaderElector]) -> AsyncIterator[None]:
     """All the while, not more than one of them may write."""
     watched, clashes = list(leases), []
 
     async def watch() -> None:
         while True:
-            if sum(lease.valid_for() > 0 for lease in watched) > 1:
+            if sum(lease.seconds_left() > 0 for lease in watched) > 1:
                 clashes.append(now())
             await asyncio.sleep(0.01)
 
@@ -96,7 +96,7 @@ async def two_candidates_take_turns_and_never_write_at_once(stage: Stage) -> Non
     one, other = stage.candidate("one"), stage.candidate("other")
     turns: list[str] = []
 
-    async def live(lease: Lease, name: str) -> None:
+    async def live(lease: LeaderElector, name: str) -> None:
         for _ in range(3):
             async with holding(lease):
                 turns.append(name)
@@ -117,7 +117,7 @@ async def the_holder_keeps_what_it_renews(stage: Stage) -> None:
         await asyncio.sleep(2.5 * DURATION)
         assert not held.done()
         assert not waiting.done()
-        assert one.valid_for() > 0
+        assert one.seconds_left() > 0
         assert other.holder == "one"
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
@@ -148,12 +148,12 @@ async def a_holder_that_cannot_renew_stops_before_another_starts(stage: Stage) -
         with pytest.raises(LeaseLost, match=f"not renewed within {RENEW:g} s"):
             await held
         assert now() - began < DURATION
-        assert one.valid_for() == 0
+        assert one.seconds_left() == 0
         assert not waiting.done()
         await asyncio.sleep(DURATION)
         await stage.outage.end()
         await waiting
-        assert other.valid_for() > 0
+        assert other.seconds_left() > 0
 
 
 async def a_released_lease_is_taken_at_once(stage: Stage) -> None:
@@ -163,7 +163,7 @@ async def a_released_lease_is_taken_at_once(stage: Stage) -> None:
             waiting = asyncio.create_task(other.acquire())
             await asyncio.sleep(3 * RETRY)
             await one.release()
-            assert one.valid_for() == 0
+            assert one.seconds_left() == 0
             left = await stage.spec()
             # The other may have been as quick as this look.
             assert (left["holderIdentity"], left["leaseDurationSeconds"]) in {("", 1), ("other", DURATION)}
@@ -221,7 +221,7 @@ async def a_holder_that_was_replaced_stops_at_its_next_renewal(stage: Stage) -> 
         await stage.write(await stage.spec() | {"holderIdentity": "usurper"})
         with pytest.raises(LeaseLost, match="usurper holds it now"):
             await held
-        assert one.valid_for() == 0
+        assert one.seconds_left() == 0
 
 
 async def a_deleted_lease_stays_with_its_holder(stage: Stage) -> None:

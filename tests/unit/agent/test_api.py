@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kube_node_ready.checks import wire
+from kube_node_ready.agent import api
+from kube_node_ready.agent.api import Api
+from kube_node_ready.checks import transport
 from kube_node_ready.checks.access import Access
-from kube_node_ready.daemonset import api
-from kube_node_ready.daemonset.api import Api
 from kube_node_ready.kube import errors
 from kube_node_ready.kube.errors import KubeError, Unreachable
-from tests.check_servers import FakeApi
+from tests.support.check_servers import FakeApi
 
 
 def test_a_name_that_takes_for_ever_to_resolve_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +23,7 @@ def test_a_name_that_takes_for_ever_to_resolve_is_not_waited_for(monkeypatch: py
         is_resolved.wait()
         return []
 
-    monkeypatch.setattr(wire, "addresses_of", resolve)
+    monkeypatch.setattr(transport, "addresses_of", resolve)
     monkeypatch.setattr(api, "CALL_SECONDS", 0.1)
     where = Access("api.example", 443, ssl.create_default_context(), "a-token")
     with pytest.raises(Unreachable, match=r"no answer within 0\.1 s"):

@@ -1,79 +1,82 @@
 """What a node needs next in DaemonSet mode: a function of what it shows and what its last checks said."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
 
-from kube_node_ready.daemonset.decide import blindly, decide
-from kube_node_ready.daemonset.model import (
+from kube_node_ready.agent.decide import decide, decide_without_api, wait_after_run
+from kube_node_ready.agent.model import (
+    AgentDecision,
+    AgentPolicy,
+    AgentState,
+    CheckRun,
     Effect,
-    Forget,
-    Memory,
-    OwnPolicy,
-    Round,
+    ForgetAttempt,
+    Observation,
     Rules,
     RunChecks,
-    Seen,
-    Step,
 )
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify import decide as verification
-from kube_node_ready.verify import patches
-from kube_node_ready.verify.model import (
-    Announce,
-    CloseGate,
-    Gate,
-    Node,
-    Outcome,
-    Phase,
-    Record,
-    Release,
-    Snapshot,
-    WriteRecord,
-)
-from kube_node_ready.verify.report import CheckResult, Report
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.api.record import Outcome, VerificationRecord
+from kube_node_ready.api.report import CheckResult, Report, TargetResult
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.verification import decide as verification
+from kube_node_ready.verification import patches
+from kube_node_ready.verification.model import CloseGate, EmitEvent, Gate, Node, OpenGate, Phase, Snapshot, WriteStatus
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GATE = Taint("node-ready/unverified", "NoSchedule", "true")
 FOREIGN = Taint("example.com/foreign", "NoSchedule")
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-ONCE = Rules(OwnPolicy((Gate(GATE.key, GATE.effect),), max_failures=6), GATE)
-CONTINUOUS = replace(ONCE, policy=replace(ONCE.policy, slow_retry=MINUTE), continuous=True, look=MINUTE)
-PASSES = Report((CheckResult("dns", ok=True, ms=3, target="a.example"),))
-FAILS = Report((CheckResult("dns", ok=False, ms=10, target="a.example", error="timed out"),))
-PROOF = Record(1, outcome=Outcome.PASSED, at=NOW, since=NOW, boot="boot-1")
+ONCE = Rules(AgentPolicy((Gate(GATE.key, GATE.effect),), max_failures=6), GATE)
+CONTINUOUS = replace(ONCE, policy=replace(ONCE.policy, slow_retry=MINUTE), continuous=True, poll_interval=MINUTE)
+PASSES = Report((TargetResult("dns", Verdict.PASSED, ms=3, target="a.example"),))
+FAILS = Report((TargetResult("dns", Verdict.FAILED, ms=10, target="a.example", error="timed out"),))
+UNJUDGED = Report((TargetResult("network", Verdict.INCONCLUSIVE, ms=10, error="not judged: lost"),))
+LARGE, SMALL = 5000, 1400
+"""Bytes of a Node as it is sent."""
+PROOF = VerificationRecord(1, outcome=Outcome.PASSED, at=NOW, since=NOW, boot="boot-1")
 
 
-def gated(record: Record | None = None, *others: Taint) -> Node:
-    return Node("a", "uid-a", taints=(*others, GATE), record=record or Record(), boot="boot-1")
+def gated(record: VerificationRecord | None = None, *others: Taint) -> Node:
+    return Node("a", "uid-a", taints=(*others, GATE), record=record or VerificationRecord(), boot="boot-1")
 
 
 def verified(*taints: Taint) -> Node:
     return Node("a", "uid-a", labelled=True, taints=taints, record=PROOF, boot="boot-1")
 
 
-def failed(times: int, *, at: datetime = NOW, since: datetime = NOW) -> Record:
-    return Record(times, failures=times, outcome=Outcome.FAILED, at=at, since=since, reason="dns: timed out")
+def failed(times: int, *, at: datetime = NOW, since: datetime = NOW) -> VerificationRecord:
+    return VerificationRecord(
+        times, failures=times, outcome=Outcome.FAILED, at=at, since=since, reason="dns: timed out"
+    )
 
 
-def a_round(report: Report = PASSES, *, attempt: int = 0, at: datetime = NOW, sighted: bool = True) -> Round:
-    return Round(at, at, report, attempt, sighted)
+def a_round(report: Report = PASSES, *, attempt: int = 0, at: datetime = NOW, api_reachable: bool = True) -> CheckRun:
+    return CheckRun(at, at, report, attempt, api_reachable)
 
 
-def memory(*rounds: Round) -> Memory:
-    known = Memory()
+PARTIAL = replace(a_round(), omitted=("services", "payload", "matrix"))
+PARTIAL_FAILURE = replace(PARTIAL, report=FAILS)
+
+
+def memory(*rounds: CheckRun) -> AgentState:
+    known = AgentState()
     for one in rounds:
-        known = known.after(one)
+        known = known.after_run(one)
     return known
 
 
-def look(node: Node, known: Memory | None = None, rules: Rules = ONCE, *, after: timedelta = timedelta()) -> Step:
+def look(
+    node: Node, known: AgentState | None = None, rules: Rules = ONCE, *, after: timedelta = timedelta()
+) -> AgentDecision:
     shown = {Outcome.PASSED: "True", Outcome.FAILED: "False"}.get(node.record.outcome, "")
-    return decide(Seen(NOW + after, node, "7", shown), known or Memory(), rules)
+    return decide(Observation(NOW + after, node, "7", shown), known or AgentState(), rules)
 
 
-def kinds(step: Step) -> list[type[Effect]]:
+def kinds(step: AgentDecision) -> list[type[Effect]]:
     return [type(effect) for effect in step.effects]
 
 
@@ -87,29 +90,29 @@ class TestOnce:
     def test_what_passed_is_released_at_once(self) -> None:
         step = look(gated(), memory(a_round(attempt=1)))
         (release,) = step.effects
-        assert isinstance(release, Release)
+        assert isinstance(release, OpenGate)
         assert (release.record.attempt, release.record.outcome, release.record.boot) == (1, Outcome.PASSED, "boot-1")
         assert step.recheck == timedelta()
 
     def test_what_passed_and_could_not_be_written_for_long_has_to_pass_again(self) -> None:
         known = memory(a_round(attempt=1))
-        assert kinds(look(gated(), known, after=MINUTE)) == [Release]
+        assert kinds(look(gated(), known, after=MINUTE)) == [OpenGate]
         assert look(gated(), known, after=MINUTE + SECOND).effects == (RunChecks(1),)
-        slow = memory(Round(NOW, NOW + 5 * MINUTE, PASSES, attempt=1))
-        assert kinds(look(gated(), slow, after=5 * MINUTE)) == [Release], "it took that long"
+        slow = memory(CheckRun(NOW, NOW + 5 * MINUTE, PASSES, attempt=1))
+        assert kinds(look(gated(), slow, after=5 * MINUTE)) == [OpenGate], "it took that long"
 
     def test_a_release_is_told_by_condition_and_event_and_then_forgotten(self) -> None:
         step = look(verified(), memory(a_round(attempt=1)))
-        assert kinds(step) == [WriteRecord, Announce, Forget]
+        assert kinds(step) == [WriteStatus, EmitEvent, ForgetAttempt]
         assert step.effects[1].reason == "Verified"  # type: ignore[union-attr]
 
     def test_then_there_is_peace(self) -> None:
         step = look(verified())
-        assert (step.phase, step.effects, step.recheck) == (Phase.VERIFIED, (), ONCE.look)
+        assert (step.phase, step.effects, step.recheck) == (Phase.VERIFIED, (), ONCE.poll_interval)
 
     def test_a_failure_is_told_and_recorded_over_what_was_seen(self) -> None:
         step = look(gated(), memory(a_round(FAILS, attempt=1)))
-        assert kinds(step) == [Announce, WriteRecord]
+        assert kinds(step) == [EmitEvent, WriteStatus]
         assert step.effects[0].message == "dns: a.example: timed out (attempt 1 of 6)"  # type: ignore[union-attr]
         assert step.effects[1].version == "7"  # type: ignore[union-attr]
 
@@ -122,15 +125,15 @@ class TestOnce:
         assert wait <= step.recheck.total_seconds() <= wait * 1.1
 
     def test_a_long_wait_is_interrupted_by_looks(self) -> None:
-        assert look(gated(failed(5))).recheck == ONCE.look
+        assert look(gated(failed(5))).recheck == ONCE.poll_interval
 
     def test_when_the_wait_is_over_the_next_attempt_begins(self) -> None:
         step = look(gated(failed(2)), memory(a_round(FAILS, attempt=2)), after=3 * SECOND)
-        assert step.effects == (Forget(), RunChecks(3))
+        assert step.effects == (ForgetAttempt(), RunChecks(3))
 
     def test_too_many_failures_are_told_once_and_followed_by_slow_retries(self) -> None:
         last = look(gated(failed(5)), memory(a_round(FAILS, attempt=6)))
-        assert [effect.reason for effect in last.effects if isinstance(effect, Announce)] == [
+        assert [effect.reason for effect in last.effects if isinstance(effect, EmitEvent)] == [
             "VerificationFailed",
             "VerificationExhausted",
         ]
@@ -138,12 +141,12 @@ class TestOnce:
         assert not look(gated(failed(6)), after=4 * MINUTE).effects
         assert look(gated(failed(6)), after=5 * MINUTE).effects == (RunChecks(7),)
         later = look(gated(failed(6)), memory(a_round(FAILS, attempt=7, at=NOW + 6 * MINUTE)), after=6 * MINUTE)
-        assert [news.reason for news in later.effects if isinstance(news, Announce)] == ["VerificationFailed"]
+        assert [news.reason for news in later.effects if isinstance(news, EmitEvent)] == ["VerificationFailed"]
 
     def test_a_label_taken_off_asks_for_a_new_proof(self) -> None:
         asked = look(replace(verified(), labelled=False))
         (pending,) = asked.effects
-        assert isinstance(pending, WriteRecord)
+        assert isinstance(pending, WriteStatus)
         assert pending.record.outcome is Outcome.PENDING
         assert asked.recheck == timedelta()
         assert look(Node("a", "uid-a", record=pending.record)).effects == (RunChecks(2),)
@@ -151,7 +154,7 @@ class TestOnce:
     def test_a_gate_that_comes_back_needs_a_new_proof(self) -> None:
         asked = look(verified(GATE))
         (pending,) = asked.effects
-        assert isinstance(pending, WriteRecord)
+        assert isinstance(pending, WriteStatus)
         assert (pending.record.outcome, pending.record.contested) == (Outcome.PENDING, 1)
         assert asked.recheck == timedelta()
         assert look(replace(verified(GATE), record=pending.record)).effects == (RunChecks(2),)
@@ -176,7 +179,7 @@ class TestInitialTimeout:
 
     def test_the_first_failure_after_it_is_the_last_quick_one_and_says_so(self) -> None:
         step = look(gated(failed(3)), memory(a_round(FAILS, attempt=4, at=NOW + 5 * MINUTE)), after=5 * MINUTE)
-        reasons = [effect.reason for effect in step.effects if isinstance(effect, Announce)]
+        reasons = [effect.reason for effect in step.effects if isinstance(effect, EmitEvent)]
         assert reasons == ["VerificationFailed", "VerificationExhausted"]
         assert step.policy.max_failures == 4
 
@@ -184,7 +187,7 @@ class TestInitialTimeout:
         late = failed(4, since=NOW - 6 * MINUTE)
         assert look(gated(late), after=MINUTE).phase is Phase.EXHAUSTED
         step = look(gated(late), memory(a_round(FAILS, attempt=5, at=NOW + 6 * MINUTE)), after=6 * MINUTE)
-        assert [effect.reason for effect in step.effects if isinstance(effect, Announce)] == ["VerificationFailed"]
+        assert [effect.reason for effect in step.effects if isinstance(effect, EmitEvent)] == ["VerificationFailed"]
 
 
 class TestTheConditionFollowsTheRecord:
@@ -194,16 +197,16 @@ class TestTheConditionFollowsTheRecord:
         ids=["untold", "old", "restored"],
     )
     def test_a_condition_that_says_something_else_is_written_again(self, node: Node, shown: str) -> None:
-        step = decide(Seen(NOW, node, "7", shown), Memory(), ONCE)
-        assert step.effects == (WriteRecord(node, node.record, "7"),)
-        assert step.recheck == ONCE.look, "not fought over without pause"
+        step = decide(Observation(NOW, node, "7", shown), AgentState(), ONCE)
+        assert step.effects == (WriteStatus(node, node.record, "7"),)
+        assert step.recheck == ONCE.poll_interval, "not fought over without pause"
 
     def test_who_may_not_write_conditions_does_not_try(self) -> None:
-        assert not decide(Seen(NOW, verified(), "7", None), Memory(), ONCE).effects
+        assert not decide(Observation(NOW, verified(), "7", None), AgentState(), ONCE).effects
 
     def test_where_there_is_no_proof_there_need_be_no_condition(self) -> None:
-        node = Node("a", "uid-a", labelled=True, record=Record(1, reason="labelled by someone else"))
-        assert not decide(Seen(NOW, node, "7", ""), Memory(), ONCE).effects
+        node = Node("a", "uid-a", labelled=True, record=VerificationRecord(1, reason="labeled by another client"))
+        assert not decide(Observation(NOW, node, "7", ""), AgentState(), ONCE).effects
 
 
 class TestContinuous:
@@ -213,7 +216,7 @@ class TestContinuous:
         early = look(verified(), known, CONTINUOUS, after=20 * SECOND)
         assert not early.effects
         assert 10 * SECOND <= early.recheck <= 70 * SECOND, "at the node's own time"
-        assert look(verified(), known, CONTINUOUS, after=20 * SECOND + early.recheck).effects == (RunChecks(0),)
+        assert kinds(look(verified(), known, CONTINUOUS, after=20 * SECOND + early.recheck)) == [RunChecks]
 
     def test_nodes_whose_pods_start_together_are_checked_at_different_times(self) -> None:
         known = memory(a_round())
@@ -236,7 +239,7 @@ class TestContinuous:
         assert (closed.record.attempt, closed.record.failures, closed.record.outcome) == (2, 1, Outcome.FAILED)
         assert closed.record.reason == "dns: a.example: timed out"
         assert closed.version == "7"
-        assert isinstance(news, Announce)
+        assert isinstance(news, EmitEvent)
         assert (news.reason, news.warning) == ("GateRestored", True)
         assert "failed 3 times in a row" in news.message
 
@@ -246,7 +249,7 @@ class TestContinuous:
 
     def test_failures_while_the_node_could_not_be_read_do_not_count(self) -> None:
         """An outage of the API server must not close the gates of all nodes when it ends."""
-        known = memory(*[a_round(FAILS, sighted=False)] * 9)
+        known = memory(*[a_round(FAILS, api_reachable=False)] * 9)
         assert known.streak == 0
         assert not look(verified(), known, CONTINUOUS, after=SECOND).effects
 
@@ -258,7 +261,7 @@ class TestContinuous:
     def test_a_label_set_by_hand_on_a_failing_node_goes_again(self) -> None:
         node = replace(gated(failed(3)), labelled=True)
         step = look(node, memory(*[a_round(FAILS)] * 4), CONTINUOUS)
-        assert kinds(step) == [Announce, CloseGate]
+        assert kinds(step) == [EmitEvent, CloseGate]
         assert step.effects[1].record == node.record  # type: ignore[union-attr]
 
     def test_attempts_that_fail_close_no_gate(self) -> None:
@@ -273,7 +276,7 @@ class TestContinuous:
         assert look(node, rules=CONTINUOUS, after=5 * SECOND).effects == (RunChecks(4),)
         known = memory(*[a_round(FAILS)] * 3, a_round(attempt=4))
         assert known.streak == 0
-        assert kinds(look(node, known, CONTINUOUS)) == [Release]
+        assert kinds(look(node, known, CONTINUOUS)) == [OpenGate]
 
     def test_an_exhausted_node_is_tried_every_interval(self) -> None:
         node = gated(failed(6))
@@ -290,27 +293,142 @@ class TestContinuous:
         assert look(verified(), known, CONTINUOUS).effects == (RunChecks(0),)
 
 
+def later(known: AgentState, node: Node | None = None, *, after: timedelta, size: int = LARGE) -> AgentDecision:
+    """What is decided about a verified node at a later look, which the API server answered with so many bytes."""
+    return decide(Observation(NOW + after, node or verified(), "7", "True", size), known, CONTINUOUS)
+
+
+def turn(known: AgentState) -> timedelta:
+    """How long after NOW the node's next round is due."""
+    return SECOND + later(known, after=SECOND).recheck
+
+
+class TestLaterRounds:
+    """Most rounds over a verified node leave out the checks that ask the API server."""
+
+    def test_after_all_checks_passed_a_round_leaves_out_those_that_ask_the_api_server(self) -> None:
+        known = memory(a_round())
+        assert later(known, after=turn(known)).effects == (RunChecks(omit=("services", "payload", "matrix")),)
+
+    def test_an_attempt_that_passed_counts_as_a_round_of_all_checks(self) -> None:
+        known = memory(a_round(attempt=1)).without_attempt()
+        assert later(known, after=turn(known)).effects == (RunChecks(omit=("services", "payload", "matrix")),)
+
+    def test_of_ten_rounds_one_runs_all_checks_and_of_three_one_the_matrix(self) -> None:
+        known, omitted, now = memory(a_round()), [], timedelta()
+        for _ in range(40):
+            now += MINUTE
+            (wanted,) = later(known, after=now + 30 * SECOND).effects
+            assert isinstance(wanted, RunChecks)
+            omitted.append(wanted.omit)
+            known = known.after_run(replace(a_round(at=NOW + now), omitted=wanted.omit))
+        full = [number for number, names in enumerate(omitted) if not names]
+        assert {after - before for before, after in pairwise(full)} == {10}
+        assert full[0] <= 10
+        for three in zip(omitted, omitted[1:], omitted[2:], strict=False):
+            assert any("matrix" not in names for names in three)
+
+    def test_a_small_node_does_not_stand_for_the_payload_check(self) -> None:
+        """It would arrive even where full-size packets are lost."""
+        known = memory(a_round())
+        assert later(known, after=turn(known), size=SMALL).effects == (RunChecks(omit=("services", "matrix")),)
+
+    @pytest.mark.parametrize(
+        "last",
+        [
+            a_round(FAILS),
+            a_round(api_reachable=False),
+            a_round(FAILS, api_reachable=False),
+            replace(a_round(), skipped=1),
+        ],
+        ids=["failed", "blind", "failed, blind", "skipped"],
+    )
+    def test_after_anything_but_a_pass_all_checks_run(self, last: CheckRun) -> None:
+        known = memory(a_round(), last)
+        assert later(known, after=2 * MINUTE).effects == (RunChecks(),)
+
+    def test_after_a_failure_all_checks_run_until_they_pass(self) -> None:
+        known = memory(a_round(), a_round(FAILS), a_round(FAILS))
+        assert later(known, after=2 * MINUTE).effects == (RunChecks(),)
+        known = known.after_run(a_round(at=NOW + 2 * MINUTE))
+        assert later(known, after=4 * MINUTE).effects == (RunChecks(omit=("services", "payload", "matrix")),)
+
+    def test_a_round_that_left_checks_out_and_failed_is_repeated_now_with_all_checks(self) -> None:
+        known = memory(a_round(), PARTIAL_FAILURE)
+        assert known.streak == 0, "it does not count"
+        assert later(known, after=SECOND).effects == (RunChecks(),)
+        known = known.after_run(a_round(FAILS))
+        assert known.streak == 1
+        assert not later(known, after=SECOND).effects, "only once; then at the node's turn"
+
+    def test_rounds_that_left_checks_out_close_no_gate(self) -> None:
+        known = memory(a_round(), *[PARTIAL_FAILURE] * 9)
+        assert CloseGate not in kinds(later(known, after=SECOND))
+
+    def test_rounds_that_judge_nothing_neither_close_a_gate_nor_end_a_streak(self) -> None:
+        known = memory(a_round(FAILS), *[a_round(UNJUDGED)] * 9)
+        assert known.streak == 1
+        assert CloseGate not in kinds(later(known, after=2 * MINUTE))
+        assert later(known, after=2 * MINUTE).effects == (RunChecks(),)
+
+    def test_rounds_that_left_checks_out_end_no_streak(self) -> None:
+        known = memory(a_round(FAILS), a_round(FAILS), PARTIAL)
+        assert known.streak == 2
+
+    def test_rounds_that_left_checks_out_open_no_gate(self) -> None:
+        assert not PARTIAL.passed
+        known = memory(replace(PARTIAL, attempt=1))
+        assert OpenGate not in kinds(look(gated(), known, CONTINUOUS))
+
+    def test_a_changed_taint_runs_all_checks_now(self) -> None:
+        known = memory(a_round()).after_read((FOREIGN,))
+        assert not later(known.after_read((FOREIGN,)), after=SECOND).effects
+        assert later(known.after_read(()), after=SECOND).effects == (RunChecks(),)
+
+    def test_within_a_streak_a_changed_taint_does_not_make_rounds_come_faster(self) -> None:
+        """Otherwise a client that flips a taint during a short fault would close the gate."""
+        known = memory(a_round(FAILS)).after_read(()).after_read((FOREIGN,))
+        assert not later(known, after=SECOND).effects
+
+    def test_after_a_round_that_passed_the_node_is_not_read_before_the_next(self) -> None:
+        known = memory(a_round())
+        assert wait_after_run("uid-a", NOW + SECOND, known, CONTINUOUS) == later(known, after=SECOND).recheck
+        assert wait_after_run("uid-a", NOW, memory(a_round(FAILS)), CONTINUOUS) == timedelta()
+
+    def test_the_full_rounds_of_a_fleet_are_spread(self) -> None:
+        """Pods of a rollout start together."""
+        known = memory(a_round())
+        due = [
+            not wanted.omit
+            for number in range(500)
+            for wanted in later(known, replace(verified(), uid=f"uid-{number}"), after=5 * MINUTE).effects
+            if isinstance(wanted, RunChecks)
+        ]
+        assert len(due) == 500
+        assert 150 < sum(due) < 350, "about half of ten minutes' worth"
+
+
 class TestBlind:
     """While the Node cannot be read."""
 
     def test_checks_run_nevertheless_and_count_for_nothing(self) -> None:
-        assert blindly(NOW, Memory(), ONCE).effects == (RunChecks(0, sighted=False),)
+        assert decide_without_api(NOW, AgentState(), ONCE).effects == (RunChecks(0, api_reachable=False),)
 
     def test_less_and_less_often(self) -> None:
-        known = memory(*[a_round(FAILS, sighted=False)] * 3)
-        assert not blindly(NOW + 7 * SECOND, known, ONCE).effects
-        assert blindly(NOW + 8 * SECOND, known, ONCE).effects
-        known = memory(*[a_round(FAILS, sighted=False)] * 30)
-        assert blindly(NOW + 30 * SECOND, known, ONCE).effects
+        known = memory(*[a_round(FAILS, api_reachable=False)] * 3)
+        assert not decide_without_api(NOW + 7 * SECOND, known, ONCE).effects
+        assert decide_without_api(NOW + 8 * SECOND, known, ONCE).effects
+        known = memory(*[a_round(FAILS, api_reachable=False)] * 30)
+        assert decide_without_api(NOW + 30 * SECOND, known, ONCE).effects
 
     def test_or_every_interval(self) -> None:
-        known = memory(a_round(FAILS, sighted=False))
-        assert not blindly(NOW + 59 * SECOND, known, CONTINUOUS).effects
-        assert blindly(NOW + MINUTE, known, CONTINUOUS).effects
+        known = memory(a_round(FAILS, api_reachable=False))
+        assert not decide_without_api(NOW + 59 * SECOND, known, CONTINUOUS).effects
+        assert decide_without_api(NOW + MINUTE, known, CONTINUOUS).effects
 
     def test_the_node_is_looked_at_meanwhile(self) -> None:
-        known = memory(*[a_round(FAILS, sighted=False)] * 9)
-        assert blindly(NOW, known, ONCE).recheck == ONCE.look
+        known = memory(*[a_round(FAILS, api_reachable=False)] * 9)
+        assert decide_without_api(NOW, known, ONCE).recheck == ONCE.poll_interval
 
 
 class TestContested:
@@ -318,8 +436,8 @@ class TestContested:
         """As the controller decides it; the count is on the Node."""
         again = replace(verified(GATE), record=replace(PROOF, attempt=2, contested=1))
         news, pending = look(again).effects
-        assert isinstance(news, Announce)
-        assert isinstance(pending, WriteRecord)
+        assert isinstance(news, EmitEvent)
+        assert isinstance(pending, WriteStatus)
         assert (news.reason, news.warning) == ("GateContested", True)
         assert (pending.record.outcome, pending.record.contested) == (Outcome.PENDING, 2)
         waiting = replace(again, record=pending.record)
@@ -331,19 +449,19 @@ class TestContested:
     def test_a_round_opens_the_gate_once_even_if_the_record_is_deleted(self) -> None:
         done = a_round(attempt=1)
         (release,) = look(gated(), memory(done)).effects
-        assert isinstance(release, Release)
+        assert isinstance(release, OpenGate)
         known = memory(done).after_write(release)
-        assert look(gated(), known).effects == (Forget(), RunChecks(1))
+        assert look(gated(), known).effects == (ForgetAttempt(), RunChecks(1))
 
 
-RELEASE = Release(gated(), replace(PROOF, attempt=3))
-FAILURE = WriteRecord(gated(), failed(3), "7")
+RELEASE = OpenGate(gated(), replace(PROOF, attempt=3))
+FAILURE = WriteStatus(gated(), failed(3), "7")
 
 
-def refused(effect: Release | WriteRecord | CloseGate = RELEASE, *, times: int = 1, message: str = "no") -> Memory:
-    known = Memory()
+def refused(effect: OpenGate | WriteStatus | CloseGate = RELEASE, *, times: int = 1, message: str = "no") -> AgentState:
+    known = AgentState()
     for _ in range(times):
-        known = known.after_refusal(effect, message, NOW)
+        known = known.after_rejection(effect, message, NOW)
     return known
 
 
@@ -352,19 +470,19 @@ class TestRefused:
         ("times", "wait"), [(1, 1), (2, 2), (3, 4), (4, 8), (9, 256), (10, 300), (99, 300)], ids=str
     )
     def test_the_next_try_waits_longer_each_time(self, times: int, wait: int) -> None:
-        refusal = refused(times=times).refusal
-        assert refusal
-        assert refusal.wait(NOW) == wait * SECOND
-        assert refusal.wait(NOW + wait * SECOND) == timedelta()
+        rejection = refused(times=times).rejection
+        assert rejection
+        assert rejection.wait(NOW) == wait * SECOND
+        assert rejection.wait(NOW + wait * SECOND) == timedelta()
 
     def test_meanwhile_the_node_is_looked_at(self) -> None:
-        step = decide(Seen(NOW, gated(), "7", "Unknown"), refused(times=9).after_report(NOW), ONCE)
-        assert (step.phase, step.effects, step.recheck) == (Phase.BACKING_OFF, (), ONCE.look)
+        step = decide(Observation(NOW, gated(), "7", "Unknown"), refused(times=9).after_report(NOW), ONCE)
+        assert (step.phase, step.effects, step.recheck) == (Phase.BACKING_OFF, (), ONCE.poll_interval)
 
     def test_a_clock_that_was_set_back_does_not_prolong_the_wait(self) -> None:
         known = refused(times=9).after_report(NOW)
-        assert known.refusal
-        assert known.refusal.wait(NOW - MINUTE) == timedelta()
+        assert known.rejection
+        assert known.rejection.wait(NOW - MINUTE) == timedelta()
 
     @pytest.mark.parametrize(
         ("effect", "reason"),
@@ -376,60 +494,60 @@ class TestRefused:
         ids=["release", "record", "closing"],
     )
     def test_it_is_shown_as_the_controller_shows_it(
-        self, effect: Release | WriteRecord | CloseGate, reason: str
+        self, effect: OpenGate | WriteStatus | CloseGate, reason: str
     ) -> None:
         step = look(gated(), refused(effect, message="change freeze"))
         shown = verification.write_rejected(Snapshot(NOW, gated()), effect, "change freeze")
         assert step.effects == shown.effects
         news, condition = step.effects
-        assert isinstance(news, Announce)
-        assert isinstance(condition, WriteRecord)
+        assert isinstance(news, EmitEvent)
+        assert isinstance(condition, WriteStatus)
         assert (news.reason, news.warning) == (reason, True)
         assert "change freeze" in news.message
-        written = patches.status(gated(), condition.record, ONCE.policy)
+        written = patches.write_status(gated(), condition.record, ONCE.policy)
         assert written["status"]["conditions"][0]["status"] == "Unknown"
         assert "annotations" not in written["metadata"], "the condition alone"
 
     def test_it_is_reported_once_and_again_when_the_event_might_have_expired(self) -> None:
         known = refused(times=9).after_report(NOW)
-        unknown = Seen(NOW, gated(), "7", "Unknown")
+        unknown = Observation(NOW, gated(), "7", "Unknown")
         assert not decide(unknown, known, ONCE).effects
-        assert kinds(decide(replace(unknown, now=NOW + 60 * MINUTE), known, ONCE)) == [Announce, WriteRecord]
+        assert kinds(decide(replace(unknown, now=NOW + 60 * MINUTE), known, ONCE)) == [EmitEvent, WriteStatus]
 
     def test_another_message_is_reported_too(self) -> None:
-        same = refused().after_report(NOW).after_refusal(RELEASE, "no", NOW)
-        other = refused().after_report(NOW).after_refusal(RELEASE, "not today", NOW)
-        assert not [kind for kind in kinds(look(gated(), same)) if kind is Announce]
-        assert Announce in kinds(look(gated(), other))
+        same = refused().after_report(NOW).after_rejection(RELEASE, "no", NOW)
+        other = refused().after_report(NOW).after_rejection(RELEASE, "not today", NOW)
+        assert not [kind for kind in kinds(look(gated(), same)) if kind is EmitEvent]
+        assert EmitEvent in kinds(look(gated(), other))
 
     def test_the_condition_is_written_until_it_shows_the_refusal(self) -> None:
         known = refused().after_report(NOW)
-        assert kinds(decide(Seen(NOW, gated(), "7", "True"), known, ONCE)) == [WriteRecord]
-        assert not decide(Seen(NOW, gated(), "7", "Unknown"), known, ONCE).effects
-        assert not decide(Seen(NOW, gated(), "7", None), known, ONCE).effects, "no right to write conditions"
+        assert kinds(decide(Observation(NOW, gated(), "7", "True"), known, ONCE)) == [WriteStatus]
+        assert not decide(Observation(NOW, gated(), "7", "Unknown"), known, ONCE).effects
+        assert not decide(Observation(NOW, gated(), "7", None), known, ONCE).effects, "no right to write conditions"
 
     def test_a_condition_that_cannot_be_written_does_not_keep_the_gate_closed(self) -> None:
-        known = replace(memory(a_round(attempt=1)), refusal=refused().after_report(NOW).refusal)
-        assert kinds(decide(Seen(NOW + SECOND, gated(), "7", "True"), known, ONCE)) == [Release]
+        known = replace(memory(a_round(attempt=1)), rejection=refused().after_report(NOW).rejection)
+        assert kinds(decide(Observation(NOW + SECOND, gated(), "7", "True"), known, ONCE)) == [OpenGate]
 
     def test_a_node_that_fails_after_a_refused_release_is_retried_like_any_other(self) -> None:
         """Its checks did not pass, so what is said of a release would not be true any more."""
-        known = replace(memory(a_round(FAILS, attempt=1)), refusal=refused().refusal)
-        assert kinds(look(gated(), known)) == [Announce, WriteRecord]
+        known = replace(memory(a_round(FAILS, attempt=1)), rejection=refused().rejection)
+        assert kinds(look(gated(), known)) == [EmitEvent, WriteStatus]
 
     def test_a_node_that_passes_after_a_refused_record_is_released_immediately(self) -> None:
-        known = replace(memory(a_round(attempt=1)), refusal=refused(FAILURE).refusal)
-        assert kinds(look(gated(), known)) == [Release]
+        known = replace(memory(a_round(attempt=1)), rejection=refused(FAILURE).rejection)
+        assert kinds(look(gated(), known)) == [OpenGate]
 
     def test_what_the_server_accepts_ends_the_refusal(self) -> None:
-        assert refused().after_write(RELEASE).refusal is None
-        assert refused().after_write(FAILURE).refusal is None
+        assert refused().after_write(RELEASE).rejection is None
+        assert refused().after_write(FAILURE).rejection is None
         condition = replace(FAILURE, version="")
-        assert refused().after_write(condition).refusal, "a condition alone shows nothing"
+        assert refused().after_write(condition).rejection, "a condition alone shows nothing"
 
     def test_a_gate_that_is_open_ends_a_refused_release_and_no_other(self) -> None:
-        assert refused().without_refused_release().refusal is None
-        assert refused(FAILURE).without_refused_release().refusal
+        assert refused().without_rejected_release().rejection is None
+        assert refused(FAILURE).without_rejected_release().rejection
 
     def test_a_node_that_is_being_deleted_waits_for_nothing(self) -> None:
         assert look(replace(gated(), deleting=True), refused(times=9)).phase is Phase.IGNORED
@@ -441,21 +559,27 @@ class TestProof:
         assert not skipped.passed
         assert not skipped.failed
         step = look(gated(), memory(skipped))
-        assert Release not in kinds(step)
+        assert OpenGate not in kinds(step)
         assert "a skipped check proves nothing" in step.reason
 
     def test_what_does_not_apply_is_named_and_not_counted(self) -> None:
-        report = Report((*PASSES.checks, CheckResult("matrix", ok=True, error="no other node")))
-        done = replace(a_round(report, attempt=1), not_applicable=("matrix",))
+        reason = "not enough peers: 0 of 2"
+        inapplicable = TargetResult("matrix", Verdict.NOT_APPLICABLE, error=reason)
+        done = a_round(Report((*PASSES.checks, inapplicable)), attempt=1)
+        assert done.passed
         (release,) = look(gated(), memory(done)).effects
-        assert isinstance(release, Release)
-        assert [check.name for check in release.record.checks] == ["dns"]
+        assert isinstance(release, OpenGate)
+        assert release.record.checks[-1] == CheckResult("matrix", ok=True, error=reason, applies=False)
         told = look(replace(verified(), record=replace(PROOF, checks=release.record.checks)), memory(done)).effects[1]
-        assert isinstance(told, Announce)
-        assert told.message == "attempt 1: 1 checks passed, the slowest in 3 ms; not applicable: matrix"
+        assert isinstance(told, EmitEvent)
+        assert (
+            told.message
+            == "attempt 1: 1 checks passed, the slowest in 3 ms; not applicable: matrix (not enough peers: 0 of 2)"
+        )
 
     def test_if_nothing_applies_nothing_is_proved(self) -> None:
-        assert not replace(a_round(), not_applicable=("dns",)).passed
+        nothing = Report((TargetResult("matrix", Verdict.NOT_APPLICABLE, error="not enough peers: 0 of 2"),))
+        assert not a_round(nothing).passed
 
 
 def test_a_round_without_any_result_proves_nothing() -> None:

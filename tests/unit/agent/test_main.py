@@ -19,16 +19,16 @@ from typing import Any
 import pytest
 
 from kube_node_ready import log
-from kube_node_ready.daemonset import process
+from kube_node_ready.agent import main as process
 from lab import pki
-from tests.check_servers import LOOPBACK, http
-from tests.daemonset_scenarios import GATE
-from tests.daemonset_world import CHECKS, NAME, FakeCluster, token_of_a_pod_on
-from tests.signals import STOPPED_AS_SOON_AS_IT_SERVES, UNDISTURBED
+from tests.support.agent_model import CHECKS, NAME, FakeCluster, token_of_a_pod_on
+from tests.support.check_servers import LOOPBACK, http
+from tests.support.scenarios.agent import GATE
+from tests.support.signals import STOPPED_AS_SOON_AS_IT_SERVES, UNDISTURBED
 
-PROGRAM = "from kube_node_ready.cli import main; main()"
+PROGRAM = "from kube_node_ready.entrypoints import main; main()"
 IN_POD = (
-    "import os, sys; from kube_node_ready.daemonset.process import run; "
+    "import os, sys; from kube_node_ready.agent.main import run; "
     "sys.exit(run(sys.argv[2:], os.environ, folder=sys.argv[1]))"
 )
 BARE = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
@@ -74,10 +74,10 @@ class Running:
 
     def stop(self, number: int = signal.SIGTERM) -> float:
         """How long that took."""
-        begun = time.monotonic()
+        started = time.monotonic()
         self.process.send_signal(number)
         assert self.process.wait(30) == 0
-        took = time.monotonic() - begun
+        took = time.monotonic() - started
         self.join()
         return took
 
@@ -116,7 +116,7 @@ class TestLife:
     def test_it_waits_for_sigterm_and_ends_at_once(self, cluster: FakeCluster, tmp_path: Path, mode: str) -> None:
         cluster.join(NAME, [GATE], {})
         with running(cluster, tmp_path, f"--mode={mode}") as agent:
-            (port,) = agent.until("Serving /healthz, /readyz and /metrics")["ports"]
+            (port,) = agent.until("Probe server started")["ports"]
             agent.until("Node verified")
             assert ask(port, "/healthz") == (200, "ok\n")
             assert ask(port, "/readyz") == (200, "ok\n")
@@ -130,7 +130,7 @@ class TestLife:
     def test_whoever_sees_it_serve_can_stop_it(self, cluster: FakeCluster, tmp_path: Path) -> None:
         with running(cluster, tmp_path, program=STOPPED_AS_SOON_AS_IT_SERVES + IN_POD) as agent:
             assert agent.process.wait(60) == 0
-            agent.until("Stopped")
+            agent.until("Agent stopped")
 
     def test_what_ends_it_while_the_label_is_set_does_not_keep_it_from_telling(
         self, cluster: FakeCluster, tmp_path: Path
@@ -139,14 +139,14 @@ class TestLife:
         cluster.join(NAME, [GATE], {})
         cluster.before_patch.append(lambda: agent.process.send_signal(signal.SIGTERM))
         with running(cluster, tmp_path) as agent:
-            agent.until("Stopping")
+            agent.until("Agent stopping")
             assert agent.process.wait(60) == 0
         assert cluster.writes[1:] == ["strategic-merge-patchnode-1/status", "event Verified"]
 
     def test_it_ends_even_if_something_hangs_for_good(self) -> None:
         """As the first process of a container, which no alarm would end."""
         program = (
-            "import signal, sys, time; from kube_node_ready.daemonset import process; process._LAST_SECONDS = 0.2\n"
+            "import signal, sys, time; from kube_node_ready.agent import main as process; process._LAST_SECONDS = 0.2\n"
             "with process._stopped_by_signals(lambda: None):\n"
             "    print('up', flush=True); time.sleep(600)"
         )
@@ -173,8 +173,8 @@ class TestLife:
         cluster.join(NAME, [GATE], {})
         cluster.is_away = True
         with running(cluster, tmp_path) as agent:
-            (port,) = agent.until("Serving /healthz, /readyz and /metrics")["ports"]
-            agent.until("Kubernetes does not answer as it should")
+            (port,) = agent.until("Probe server started")["ports"]
+            agent.until("API request failed")
             assert ask(port, "/readyz") == (503, "the Node has not been read yet\n")
             assert ask(port, "/healthz")[0] == 200
             cluster.is_away = False
@@ -185,7 +185,7 @@ class TestLife:
     def test_without_metrics_there_are_still_probes(self, cluster: FakeCluster, tmp_path: Path) -> None:
         cluster.join(NAME, [], {})
         with running(cluster, tmp_path, "--enable-metrics=false") as agent:
-            (port,) = agent.until("Serving /healthz, /readyz and /metrics")["ports"]
+            (port,) = agent.until("Probe server started")["ports"]
             assert ask(port, "/healthz")[0] == 200
             assert ask(port, "/metrics")[0] == 404
             agent.stop()
@@ -193,11 +193,11 @@ class TestLife:
     def test_all_series_are_there_from_the_start(self, cluster: FakeCluster, tmp_path: Path) -> None:
         cluster.is_away = True
         with running(cluster, tmp_path) as agent:
-            (port,) = agent.until("Serving /healthz, /readyz and /metrics")["ports"]
+            (port,) = agent.until("Probe server started")["ports"]
             shown = ask(port, "/metrics")[1]
             agent.stop()
         for series in ("status", "dns_duration_seconds", "api_duration_seconds", "completion_timestamp"):
-            assert f'\nnode_check_{series}{{node="node-1"}} 0.0' in shown
+            assert f'\nnode_check_{series}{{node="node-1"}} ' in shown  # 0.0, unless a round has ended already
         for check in ("dns", "api", "network", "services", "payload", "clock", "matrix"):
             assert f'\nnode_check_failures_total{{check="{check}",node="node-1"}} ' in shown
         assert "\nkube_node_ready_build_info{" in shown
@@ -217,7 +217,7 @@ class TestPlace:
             ("not.base64!.signed", "the ServiceAccount's token is not bound to a pod"),
             ("e30.bm8ganNvbg.signed", "the ServiceAccount's token is not bound to a pod"),
             (token_of_a_pod_on(NAME, ""), "the ServiceAccount's token is not bound to a pod"),
-            (token_of_a_pod_on(""), "the token names no node, and cannot read pod kube-system/pod-1"),
+            (token_of_a_pod_on(""), "the token does not name a node, and pod kube-system/pod-1 cannot be read"),
             (token_of_a_pod_on("", "../x"), "cannot read pod kube-system/../x"),
         ],
         ids=["another node", "no JWT", "not Base64", "not JSON", "bound to a Node", "no node and no pod", "no name"],
@@ -258,8 +258,9 @@ class TestPlace:
         cluster.join(NAME, [GATE], {})
         done = outside(cluster, tmp_path)
         assert done.returncode == 4
-        assert "this runs outside a pod, so it proves nothing about the node: it is a dry run" in done.stdout
-        assert done.stderr.startswith("kube-node-ready: nothing is changed: this runs outside a pod")
+        assert "Dry run started" in done.stdout
+        assert '"exit_code":4' in done.stdout
+        assert done.stderr.startswith("kube-node-ready: no changes made: outside a pod")
         assert not cluster.writes
         cluster.answers["/api"] = http(status=401)
         assert outside(cluster, tmp_path).returncode == 1, "a check failed"
@@ -289,27 +290,17 @@ def dry_run(*flags: str, **environ: str) -> subprocess.CompletedProcess[str]:
 
 
 class TestDryRun:
-    def test_it_needs_no_cluster_and_says_what_it_skips(self) -> None:
-        done = dry_run()
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "DNS check passed  domain=localhost" in done.stdout
-        assert 'API check skipped  address="the API server" reason="there is neither' in done.stdout
-        assert "Nothing was checked" not in done.stdout
-        assert "Dry run: nothing is changed  node=dry-run-node" in done.stdout
+    def test_where_a_kubeconfig_is_named_by_the_flag_it_must_be_of_use(self) -> None:
+        done = dry_run("--kubeconfig=/nonexistent/kubeconfig")
+        assert done.returncode == 3
+        assert "cannot read /nonexistent/kubeconfig: No such file or directory" in done.stderr
 
-    def test_where_everything_is_skipped_nothing_is_claimed(self) -> None:
-        done = dry_run("--check-timeout=60s", DNS_TEST_DOMAINS="kubernetes.default.svc.cluster.local")
-        assert done.returncode == 0, "nothing failed"
-        assert "Nothing was checked" in done.stdout
-        assert "All checks passed" not in done.stdout
-        assert 'would="leave the gate closed, and try again"' in done.stdout
-
-    def test_a_check_that_fails_is_exit_code_1(self) -> None:
-        with socket.socket() as silent:
-            silent.bind((LOOPBACK, 0))
-            done = dry_run(f"--network-targets={LOOPBACK}:{silent.getsockname()[1]}")
-        assert (done.returncode, done.stderr) == (1, "")
-        assert "Network check failed" in done.stdout
+    def test_outside_a_dry_run_a_missing_kubeconfig_is_an_error(self) -> None:
+        argv = [sys.executable, "-c", PROGRAM, "--node-name=a"]
+        environ = BARE | {"KUBECONFIG": "/nonexistent/kubeconfig"}
+        done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == 3
+        assert "cannot read /nonexistent/kubeconfig: No such file or directory" in done.stderr
 
     def test_with_a_cluster_it_asks_and_changes_nothing(self, cluster: FakeCluster, tmp_path: Path) -> None:
         cluster.join(NAME, [GATE], {})
@@ -332,8 +323,8 @@ class TestDryRun:
         argv = [sys.executable, "-c", program, str(tmp_path)]
         with subprocess.Popen(argv, env=BARE | where | told, stdout=subprocess.PIPE, text=True) as started:
             agent = Running(started)
-            (port,) = agent.until("Serving /healthz, /readyz and /metrics")["ports"]
-            agent.until("Dry run: nothing is changed")
+            (port,) = agent.until("Probe server started")["ports"]
+            agent.until("Dry run: no changes made")
             assert ask(port, "/healthz") == (200, "ok\n")
             time.sleep(0.5)
             assert started.poll() is None
@@ -342,24 +333,19 @@ class TestDryRun:
             agent.join()
         assert not cluster.writes
 
-    def test_a_kubeconfig_that_is_named_must_be_of_use(self) -> None:
-        done = dry_run("--kubeconfig=/nonexistent/kubeconfig")
-        assert done.returncode == 3
-        assert "/nonexistent/kubeconfig cannot be read: No such file or directory" in done.stderr
-
 
 class TestMistakes:
     def test_one_mistake_is_one_line(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert process.run(["--max-retries=many"], {"NODE_NAME": NAME}) == 2
         said = capsys.readouterr().err
-        assert said == "kube-node-ready: --max-retries is 'many', and must be a whole number from 0 to 1000\n"
+        assert said == 'kube-node-ready: --max-retries: "many" is invalid; expected a whole number from 0 to 1000\n'
 
     def test_several_are_a_list(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert process.run(["--max-retries=many"], {"LOG_LEVEL": "loud"}) == 2
         assert capsys.readouterr().err.splitlines() == [
-            "kube-node-ready: 2 mistakes in the settings:",
-            "  - --max-retries is 'many', and must be a whole number from 0 to 1000",
-            "  - LOG_LEVEL is 'loud', and must be debug, info, warn or error",
+            "kube-node-ready: 2 errors in the settings:",
+            '  - --max-retries: "many" is invalid; expected a whole number from 0 to 1000',
+            '  - LOG_LEVEL: "loud" is invalid; expected debug, info, warn or error',
         ]
 
     def test_without_a_way_to_kubernetes_it_is_exit_code_3(
@@ -384,7 +370,7 @@ class TestMistakes:
         with socket.create_server(("", 0)) as taken:
             port = taken.getsockname()[1]
             assert process.run([f"--metrics-port={port}"], environ, folder=tmp_path) == 10
-        assert f"--metrics-port (METRICS_PORT): port {port} cannot be had" in capsys.readouterr().err
+        assert f"--metrics-port (METRICS_PORT): cannot listen on port {port}: " in capsys.readouterr().err
 
     def test_a_bug_is_exit_code_10_in_one_line(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -392,14 +378,14 @@ class TestMistakes:
         def break_down(*_: object) -> None:
             raise ZeroDivisionError("by zero")
 
-        monkeypatch.setattr("kube_node_ready.daemonset.reach.choose", break_down)
+        monkeypatch.setattr("kube_node_ready.agent.cluster_access.choose", break_down)
         assert process.run([], {"NODE_NAME": NAME}) == 10
         assert capsys.readouterr().err == "kube-node-ready: unexpected ZeroDivisionError: by zero\n"
 
 
 def test_it_loads_neither_asyncio_nor_a_client_library() -> None:
     """It lives on every node, in the continuous pattern for ever."""
-    program = "import sys, kube_node_ready.daemonset.process; print(*sys.modules)"
+    program = "import sys, kube_node_ready.agent.main; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     dear = {"asyncio", "httptools", "httpx2", "lightkube", "uvloop", "yaml"}
     assert not dear & set(done.stdout.split())

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from kube_node_ready.api_paths import InvalidNameError, collection_path, group_path, is_dns_subdomain, object_path
-from kubernetes_daemonset.backends.cluster import ClusterError, collection, path
-from kubernetes_daemonset.changes import Ref
-from tests.shell import ROOT
+from kube_node_ready.api.paths import InvalidNameError, collection_path, group_path, is_dns_subdomain, object_path
+from kubernetes_daemonset.deploy.cluster import ClusterError, collection, path
+from kubernetes_daemonset.deploy.plan import Ref
+from tests.support.shell import ROOT
 
 LONGEST = ".".join(["a" * 63] * 3 + ["a" * 61])
 HOSTILE = [
@@ -71,33 +71,36 @@ def test_every_kind_of_path() -> None:
 
 SOURCE = ROOT / "src"
 BUILDERS = {
-    "kube_node_ready/api_paths.py": "validates every name",
-    "kubernetes_daemonset/backends/cluster.py": "validates or quotes every name; its kinds are constants",
+    "kube_node_ready/api/paths.py": "validates every name",
+    "kubernetes_daemonset/deploy/cluster.py": "validates or quotes every name; its kinds are constants",
 }
 ALLOWED = {
     **BUILDERS,
-    "kube_node_ready/checks/api.py": "the path of the discovery document, which has no names in it",
+    "kube_node_ready/checks/api_server.py": "the path of the discovery document, which has no names in it",
 }
 JOINED = {
     **BUILDERS,
     "kube_node_ready/checks/access.py": "file names in the folder of the ServiceAccount",
     "kube_node_ready/checks/settings.py": "the path of a URL that the configuration names, for that server only",
-    "kube_node_ready/console/installed.py": "a text for people: which ConfigMap, and its key",
-    "kube_node_ready/console/reading.py": "the User-Agent",
-    "kube_node_ready/daemonset/api.py": "the User-Agent",
-    "kube_node_ready/daemonset/place.py": "a text for people",
-    "kube_node_ready/karpenter.py": "an apiVersion; `collection_path` validates it",
+    "kube_node_ready/cli/installation.py": "a text for people: which ConfigMap, and its key",
+    "kube_node_ready/cli/cluster.py": "the User-Agent",
+    "kube_node_ready/agent/api.py": "the User-Agent",
+    "kube_node_ready/agent/place.py": "a text for people",
+    "kube_node_ready/controller/karpenter.py": "an apiVersion; `collection_path` validates it",
     "kube_node_ready/kube/client.py": "the User-Agent, and the name of a kind for logs",
-    "kube_node_ready/kube/lease.py": "a text for people",
-    "kube_node_ready/verify/patches.py": "JSON pointers",
-    "kubernetes_daemonset/annotations.py": "the value of an annotation",
+    "kube_node_ready/kube/leader_election.py": "a text for people",
+    "kube_node_ready/verification/patches.py": "JSON pointers",
+    "kubekit/kubeconfig.py": "file names in the folder of the ServiceAccount, and the URL of a server",
+    "kubekit/names.py": "regular expressions",
+    "kubekit/proxy.py": "the URL of a proxy",
+    "kubernetes_daemonset/cli/folders.py": "a file descriptor under /proc",
+    "kubernetes_daemonset/render/annotations.py": "the value of an annotation",
     "kubernetes_daemonset/backends/pulumi.py": "names of Pulumi resources",
-    "kubernetes_daemonset/backends/terraform.py": "file names in Terraform code",
-    "kubernetes_daemonset/changes.py": "a text for people",
-    "kubernetes_daemonset/registry_logins.py": "the repository of an image",
-    "kubernetes_daemonset/resources.py": "an apiVersion that is a constant",
-    "kubernetes_daemonset/rules/images.py": "a regular expression",
-    "kubernetes_daemonset/syntax.py": "a regular expression",
+    "kubernetes_daemonset/deploy/terraform.py": "file names in Terraform code",
+    "kubernetes_daemonset/deploy/plan.py": "a text for people",
+    "kubernetes_daemonset/manifest/registry_logins.py": "the repository of an image",
+    "kubernetes_daemonset/render/resources.py": "an apiVersion that is a constant",
+    "kubernetes_daemonset/validation/rules/images.py": "a regular expression",
 }
 """Modules that put something before or behind a slash, and what they make of it. None of it is a path of the API."""
 

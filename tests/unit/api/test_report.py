@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from kube_node_ready.verify.report import CheckResult, Report, printable, read
+from kube_node_ready.api.report import CheckResult, Report, TargetResult, printable, read
+from kube_node_ready.api.verdict import Verdict
 
 
 def a_report(*checks: dict[str, object], **rest: object) -> str:
@@ -13,7 +14,7 @@ def a_report(*checks: dict[str, object], **rest: object) -> str:
 
 def test_a_report_is_read_as_it_was_written() -> None:
     report = read(a_report({"name": "dns", "ok": False, "ms": 10003, "target": "google.com", "error": "timed out"}))
-    assert report == Report((CheckResult("dns", ok=False, ms=10003, target="google.com", error="timed out"),))
+    assert report == Report((TargetResult("dns", Verdict.FAILED, ms=10003, target="google.com", error="timed out"),))
     assert report.reason == "dns: google.com: timed out"
 
 
@@ -60,6 +61,11 @@ def test_what_kept_the_worker_from_checking_is_the_reason() -> None:
         '{"v":1,"checks":{}}',
         '{"v":1,"checks":[{"ok":true}]}',
         '{"v":1,"checks":[{"name":"dns","ok":"yes"}]}',
+        '{"v":1,"checks":[{"name":"dns"}]}',
+        '{"v":1,"checks":[{"name":"dns","verdict":"passed"}]}',
+        '{"v":2,"checks":[{"name":"dns","ok":true}]}',
+        '{"v":2,"checks":[{"name":"dns","ok":true,"verdict":"fine"}]}',
+        '{"v":3,"checks":[{"name":"dns","ok":true}]}',
         '{"v":1,"checks":[{"name":"dns","ok":true,"ms":1e999}]}',
         '{"v":1,"checks":[{"name":"dns","ok":true}]',
         '{"v":1,"error":"\\ud800"}',

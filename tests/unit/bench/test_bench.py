@@ -15,27 +15,27 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from bench import component, figures, floor, generator, journal, measure, reaction, real_node, report, worker
+from bench import baseline, component, figures, generator, measure, reaction, real_node, report, timeline, worker
 from bench.api import Credentials, Watch
-from bench.journal import Journal, Moment
-from kubernetes_daemonset import sources
+from bench.timeline import Moment, Timeline
+from kubernetes_daemonset.cli import sources
 from lab.audit import Call, Calls
 from release import oci
 
 CREDENTIALS = Credentials("https://192.0.2.1", "ca", "crt", "key")
 
 
-def a_node(name: str = "a", *taints: str, verified: bool = False) -> journal.Node:
+def a_node(name: str = "a", *taints: str, verified: bool = False) -> timeline.Node:
     labels = {"node-ready/verified": "true"} if verified else {}
-    return journal.Node(
-        journal.Meta(name=name, labels=labels), journal.NodeSpec([journal.Taint(key) for key in taints])
+    return timeline.Node(
+        timeline.Meta(name=name, labels=labels), timeline.NodeSpec([timeline.Taint(key) for key in taints])
     )
 
 
-def a_pod(node: str = "a", *, bound: bool = False, phase: str = "Pending") -> journal.Pod:
-    pod = floor.worker_pod(a_node(node), "workers")
+def a_pod(node: str = "a", *, bound: bool = False, phase: str = "Pending") -> timeline.Pod:
+    pod = baseline.worker_pod(a_node(node), "workers")
     pod["spec"]["nodeName"] = node if bound else ""
-    return msgspec.convert({**pod, "status": {"phase": phase}}, journal.Pod)
+    return msgspec.convert({**pod, "status": {"phase": phase}}, timeline.Pod)
 
 
 # Percentiles
@@ -109,7 +109,7 @@ def test_a_node_is_released_when_the_gate_is_gone_and_the_label_is_there() -> No
 
 
 def test_only_the_first_sight_of_a_moment_counts() -> None:
-    seen = Journal()
+    seen = Timeline()
     for now in (1.0, 2.0):
         seen.see_node(a_node("a", "node-ready/unverified"), now)
     assert seen.moments[Moment.GATED] == {"a": 1.0}
@@ -117,7 +117,7 @@ def test_only_the_first_sight_of_a_moment_counts() -> None:
 
 def test_a_pod_is_known_by_the_node_it_is_pinned_to_before_it_is_bound() -> None:
     assert a_pod("a").node == "a"
-    seen = Journal()
+    seen = Timeline()
     seen.see_pod(a_pod("a"), 1.0)
     seen.see_pod(a_pod("a", bound=True), 2.0)
     seen.see_pod(a_pod("a", bound=True, phase="Succeeded"), 3.0)
@@ -130,13 +130,13 @@ def test_a_pod_is_known_by_the_node_it_is_pinned_to_before_it_is_bound() -> None
 
 def test_a_watch_that_lags_behind_another_gives_no_negative_time() -> None:
     moments = {moment: {"a": 5.0} for moment in Moment} | {Moment.GATED: {"a": 9.0}}
-    assert journal.between(moments, Moment.GATED, Moment.POD_CREATED) == {"a": 0.0}
+    assert timeline.between(moments, Moment.GATED, Moment.POD_CREATED) == {"a": 0.0}
 
 
 def test_a_node_that_was_never_released_has_no_latency() -> None:
     moments: dict[Moment, dict[str, float]] = {moment: {} for moment in Moment}
     moments[Moment.POSTED] = {"a": 1.0}
-    assert journal.between(moments, Moment.POSTED, Moment.RELEASED) == {}
+    assert timeline.between(moments, Moment.POSTED, Moment.RELEASED) == {}
 
 
 def an_audit_line(verb: str, resource: str, name: str, second: int, **more: object) -> bytes:
@@ -200,8 +200,8 @@ def orders(**more: object) -> generator.Orders:
 def test_nodes_are_gated_or_verified_and_the_pods_of_gated_ones_are_played(kubelets: bool) -> None:  # noqa: FBT001
     asked = orders(verified=1, gated=1, kubelets=kubelets)
     (old,), (new,) = generator.verified(asked).values(), generator.gated(asked).values()
-    assert msgspec.json.decode(old, type=journal.Node).released
-    assert msgspec.json.decode(new, type=journal.Node).gate == 0
+    assert msgspec.json.decode(old, type=timeline.Node).released
+    assert msgspec.json.decode(new, type=timeline.Node).gate == 0
     assert (b"kwok.x-k8s.io/node" in old) is kubelets
     assert b"kwok.x-k8s.io/node" in new
 
@@ -224,7 +224,7 @@ def test_nobody_goes_where_nobody_is() -> None:
 
 
 def test_the_floor_removes_the_gate_wherever_it_stands_and_tests_that_it_does() -> None:
-    patch = floor.release(a_node("a", "node.kubernetes.io/not-ready", "node-ready/unverified"))
+    patch = baseline.release(a_node("a", "node.kubernetes.io/not-ready", "node-ready/unverified"))
     assert patch[1:] == [
         {"op": "test", "path": "/spec/taints/1/key", "value": "node-ready/unverified"},
         {"op": "remove", "path": "/spec/taints/1"},
@@ -367,7 +367,7 @@ async def watched(script: list[bytes | int], until: Callable[[list[str]], bool])
         return web.Response(status=part) if isinstance(part, int) else web.Response(body=part)
 
     def found(raw: msgspec.Raw) -> None:
-        names.append(msgspec.json.decode(raw, type=journal.Node).metadata.name)
+        names.append(msgspec.json.decode(raw, type=timeline.Node).metadata.name)
         if until(names):
             done.set()
 

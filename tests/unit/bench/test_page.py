@@ -10,10 +10,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from bench import all as everything
-from bench import bars, cells, charts, page, peers, plan, plots, results
+from bench import charts, formatting, page, peers, plan, plots, results, targets
 from bench.plots import Titles
 from bench.results import Result, Results
-from tests.shell import ROOT
+from tests.support.shell import ROOT
 
 TITLES = Titles("A <title> & more", "What it shows", "nodes", "seconds")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -65,7 +65,7 @@ def test_without_results_there_is_no_number_of_ours() -> None:
     first, promised = text.split("## How")[0].split("## What was promised")
     assert first.count(plots.NOT_MEASURED) == 8
     assert "times" not in first
-    assert promised.count(plots.NOT_MEASURED) == len(bars.BARS) + 2
+    assert promised.count(plots.NOT_MEASURED) == len(targets.BARS) + 2
     assert "holds" not in promised
     assert row(text, "controller CPU s")[1:] == [plots.NOT_MEASURED, "15.3", "51.1", "13.8"]
     planned = [step for step in plan.STEPS if step.scenario not in plan.ALONE]
@@ -110,7 +110,7 @@ def test_what_was_promised_holds_or_does_not() -> None:
 
 def test_a_burst_that_was_never_finished_has_no_time() -> None:
     text = page.page(Results([a_burst(seconds_until_all_released=None)]))
-    assert row(text, "1,000 nodes at once")[1] == plots.NOT_MEASURED
+    assert row(text, "1,000 nodes that join simultaneously")[1] == plots.NOT_MEASURED
     assert row(text, "burst | 1,000")[2] == "-"
 
 
@@ -168,7 +168,7 @@ def test_the_same_results_are_the_same_bytes_in_whatever_order() -> None:
     [(None, "-"), (0.0, "0"), (0.066, "0.066"), (0.33, "0.33"), (9.96, "9.96"), (15.34, "15.3"), (1234.5, "1,234")],
 )
 def test_a_cell_has_three_digits_or_a_dash(value: float | None, shown: str) -> None:
-    assert cells.number(value) == shown
+    assert formatting.number(value) == shown
 
 
 def test_there_is_no_ratio_to_nothing() -> None:

@@ -13,23 +13,25 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from msgspec import NODEFAULT, inspect
 
-from kube_node_ready import __version__, metrics_page, settings, watched
-from kube_node_ready.checks import settings as worker_settings
-from kube_node_ready.checks import sources
-from kube_node_ready.config import Config, ConfigError
-from kube_node_ready.configuration import checks, model, pods
-from kube_node_ready.configuration.pods import Part
-from kube_node_ready.configuration.schema import Kind, fields, kind_of, part_of
-from kube_node_ready.configuration.spelling import MOVED
-from kube_node_ready.daemonset import settings as daemonset_settings
-from kube_node_ready.verify import patches
-from kube_node_ready.verify.model import Node
-from kube_node_ready.verify.workerpod import SELECTOR, worker_pod
-from tests import chart, configs
-from tests.chart import A_CLUSTER, CHART, EXAMPLES, POLICIES, ROOT, Object, Rendered, refusal, render
-from tests.chart_sets import SETS
+from kube_node_ready import __version__
+from kube_node_ready.api.contract import CONDITION, RECORD_ANNOTATION, WORKER_SELECTOR
+from kube_node_ready.controller import resources
+from kube_node_ready.settings import agent as daemonset_settings
+from kube_node_ready.settings import controller, worker
+from kube_node_ready.settings import policy as settings
+from kube_node_ready.settings.compat import RENAMED_KEYS
+from kube_node_ready.settings.controller import CONFIG
+from kube_node_ready.settings.engine import REQUIRED, Entries, Field, Items, Table
+from kube_node_ready.settings.readers import Boolean, Choice, Duration, Number, Pattern
+from kube_node_ready.settings.worker_pod import CHECKS
+from kube_node_ready.verification.model import Node
+from kube_node_ready.verification.worker_pod import worker_pod
+from kubekit.diagnostics import DiagnosticsError
+from tests.support import chart, configs
+from tests.support.chart import A_CLUSTER, CHART, EXAMPLES, POLICIES, ROOT, Object, Rendered, refusal, render
+from tests.support.chart_sets import SETS
+from tools.docs import metrics as metrics_page
 
 CONTROLLER, WORKER, DAEMONSET = "kube-node-ready-controller", "kube-node-ready-worker", "kube-node-ready"
 ONCE: Mapping[str, Any] = {"deploymentMode": "daemonset"}
@@ -347,9 +349,13 @@ def test_every_mistake_is_refused_with_its_place_at_the_first_try(said: str) -> 
         ({"config": {"initialTimeout": "5s"}}, "config.initialTimeout is 5s, and must be from 10s to 1h"),
         ({"config": {"initialTimeout": "2h"}}, "config.initialTimeout is 2h, and must be from 10s to 1h"),
         ({"config": {"checkTimeout": "2h"}}, "config.checkTimeout is 2h, and must be from 1s to 1h"),
+        ({"config": {"checkInterval": "9s"}}, "config.checkInterval is 9s, and must be from 10s to 1h"),
         ({"config": {"maxRetries": 0}}, "config.maxRetries is 0, which is for deploymentMode=daemonset"),
         ({**ONCE, "config": {"deleteFailedNode": True}}, "deleteFailedNode is for deploymentMode=controller"),
-        ({"config": {"checkInterval": "30s"}}, "config.checkInterval is for deploymentMode=daemonset"),
+        (
+            {**ONCE, "daemonset": {"metrics": {"serviceMonitor": {"enabled": True}}}},
+            "daemonset.metrics.serviceMonitor.enabled: true is invalid; expected daemonset.metrics.podMonitor, because",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(values: dict[str, Any], said: str) -> None:
@@ -386,7 +392,7 @@ def test_what_the_controller_would_refuse_is_refused_before(path: str, wrong: ob
     assert f"at '/{path.replace('.', '/')}" in refusal(nested(path, wrong))
     volumes = {"worker": {"volumes": [{"name": "v", "emptyDir": {}}]}}
     text = {**volumes, **nested(path.removeprefix("controller.").removeprefix("config."), wrong)}
-    with pytest.raises(ConfigError):
+    with pytest.raises(DiagnosticsError):
         configs.load(json.dumps(text))
 
 
@@ -402,7 +408,7 @@ def test_what_the_controller_would_refuse_is_refused_before(path: str, wrong: ob
 def test_what_the_daemonset_would_refuse_is_refused_before(key: str, wrong: object, variable: str) -> None:
     assert f"at '/config/{key}': " in refusal({**ONCE, "config": {key: wrong}})
     assert f"at '/daemonset/config/{key}': " in refusal({**ONCE, "daemonset": {"config": {key: wrong}}})
-    with pytest.raises(worker_settings.SettingsError):
+    with pytest.raises(DiagnosticsError):
         daemonset_settings.load({}, {"NODE_NAME": "a", variable: str(wrong)})
 
 
@@ -432,7 +438,7 @@ def test_what_the_daemonset_would_refuse_is_refused_before(key: str, wrong: obje
     ],
 )
 def test_what_the_controller_takes_is_not_refused(right: dict[str, Any]) -> None:
-    assert configs.load(render(right).file).notes == ()
+    assert configs.load(render(right).file).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -472,17 +478,20 @@ def schema_paths(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[st
         yield from schema_paths(schema["items"], f"{path}[]")
 
 
-def code_paths(part: type[Part], path: str = "") -> Iterator[tuple[str, Kind, object]]:
-    """Every key that the code reads, with what it may be and its default."""
-    for field in fields(part).values():
+def code_paths(table: Table, path: str = "") -> Iterator[tuple[str, Field]]:
+    """Every key that the code reads, with its field."""
+    for field in table.fields.values():
         at = f"{path}.{field.key}" if path else field.key
-        yield at, field.kind, field.default
-        if inner := part_of(field.kind):
-            yield from code_paths(inner, at)
-        elif isinstance(field.kind.type, inspect.VarTupleType) and (
-            item := part_of(kind_of(field.kind.type.item_type))
-        ):
-            yield from code_paths(item, f"{at}[]")
+        yield at, field
+        if isinstance(field.reader, Table):
+            yield from code_paths(field.reader, at)
+        elif isinstance(field.reader, Items) and isinstance(field.reader.item, Table):
+            yield from code_paths(field.reader.item, f"{at}[]")
+
+
+def check_default(name: str) -> object:
+    default = CHECKS[name].default
+    return list(default) if isinstance(default, tuple) else default
 
 
 def own_schema() -> dict[str, dict[str, Any]]:
@@ -492,63 +501,58 @@ def own_schema() -> dict[str, dict[str, Any]]:
 
 
 def test_the_schema_knows_every_key_of_the_configuration_and_no_other() -> None:
-    known = {path for path, *_ in code_paths(Config)} | {f"worker.{name}" for name in checks.NAMES}
-    assert own_schema().keys() == known
+    assert own_schema().keys() == {path for path, _ in code_paths(CONFIG)}
 
 
-@pytest.mark.parametrize(
-    ("path", "kind", "default"), list(code_paths(Config)), ids=[path for path, *_ in code_paths(Config)]
-)
-def test_the_schema_allows_what_the_code_allows(path: str, kind: Kind, default: object) -> None:
-    schema = own_schema()[path]
+OWN_FIELDS = {path: field for path, field in code_paths(CONFIG) if path.removeprefix("worker.") not in CHECKS}
+
+
+@pytest.mark.parametrize("path", OWN_FIELDS)
+def test_the_schema_allows_what_the_code_allows(path: str) -> None:
+    schema, field = own_schema()[path], OWN_FIELDS[path]
     types = schema.get("type", [])
     allowed = {types} if isinstance(types, str) else set(types)
-    assert ("null" in allowed or None in schema.get("enum", [])) == kind.optional
-    match kind.type:
-        case inspect.BoolType():
+    assert ("null" in allowed or None in schema.get("enum", [])) == (field.default is None)
+    match field.reader:
+        case Boolean():
             assert "boolean" in allowed
-        case inspect.IntType() | inspect.FloatType() as number:
-            assert ("integer" if isinstance(number, inspect.IntType) else "number") in allowed
-            least = 1 if path in ("metrics.port", "health.port") else number.ge  # 0 is any port; probes must know it
-            assert (schema.get("minimum"), schema.get("exclusiveMinimum")) == (least, number.gt)
-            assert schema.get("maximum") == number.le
-        case inspect.LiteralType(values):
-            assert set(schema["enum"]) - {None} == set(values)
-        case inspect.StrType(pattern=pattern):
+        case Number() as number:
+            assert ("integer" if number.whole else "number") in allowed
+            least = 1 if path in ("metrics.port", "health.port") else number.least  # 0 is any port; probes must know it
+            assert (schema.get("minimum"), schema.get("exclusiveMinimum")) == (
+                (None, least) if number.above else (least, None)
+            )
+            assert schema.get("maximum") == number.most
+        case Choice(words=words):
+            assert set(schema["enum"]) - {None} == set(words)
+        case Pattern(pattern=pattern):
             assert "string" in allowed
-            assert schema.get("pattern") in patterns(pattern or "", default)
-        case inspect.VarTupleType():
+            assert schema.get("pattern") in patterns(pattern, field.default)
+        case Items():
             assert types == "array"
-        case inspect.DictType() | inspect.StructType():
+        case Entries() | Table():
             assert types == "object"
-        case inspect.TimeDeltaType():
+        case Duration():
             assert allowed == {"string", "number"}
         case other:
             pytest.fail(f"nothing is known about {other}")
 
 
 def test_the_schema_demands_what_the_code_demands() -> None:
-    def demanded(part: type[Part]) -> list[str]:
-        return [field.key for field in fields(part).values() if field.default is NODEFAULT]
-
-    schema = own_schema()
-    parts: Mapping[str, type[Part]] = {
-        "nodeManagement.taints": model.Taint,
-        "worker.initContainers": pods.InitContainer,
-        "worker.initContainers[].env": pods.Variable,
-        "worker.initContainers[].volumeMounts": pods.Mount,
-    }
-    for path, part in parts.items():
-        assert schema[path]["items"]["required"] == demanded(part)
+    lists = {path: field.reader.item for path, field in code_paths(CONFIG) if isinstance(field.reader, Items)}
+    for path, item in lists.items():
+        if isinstance(item, Table):
+            demanded = [field.key for field in item.fields.values() if field.default is REQUIRED]
+            assert own_schema()[path]["items"].get("required", []) == demanded, path
 
 
-@pytest.mark.parametrize("name", sorted(checks.NAMES))
+@pytest.mark.parametrize("name", sorted(CHECKS))
 def test_the_schema_of_the_checks_is_that_of_their_settings(name: str) -> None:
-    schema, default = own_schema()[f"worker.{name}"], checks.default(name)
+    schema, default = own_schema()[f"worker.{name}"], check_default(name)
     number = "number" if name.endswith(("Seconds", "Percent")) else "integer"
     kind = {bool: "boolean", str: "string", list: "array"}.get(type(default), number)
     assert schema["type"] == ([kind, "null"] if default is None else kind)
-    assert schema["description"] == checks.ABOUT[name]
+    assert schema["description"] == CHECKS[name].description
     if name.endswith("Seconds"):
         assert (schema["exclusiveMinimum"], schema["maximum"]) == (0, 3600)
     if name.endswith("Percent"):
@@ -564,7 +568,7 @@ def test_the_schema_of_the_checks_is_that_of_their_settings(name: str) -> None:
     ],
 )
 def test_the_schema_refuses_nothing_that_a_worker_accepts(name: str, right: list[str]) -> None:
-    worker_settings.load({name: right}, "here")
+    worker.parse({name: right}, "here")
     for value in right:
         assert re.search(own_schema()[f"worker.{name}"]["items"]["pattern"], value), value
 
@@ -574,8 +578,8 @@ def patterns(pattern: str, default: object) -> list[str | None]:
     plain = re.sub(r"\(\?[=!](?:[^()]|\([^()]*\))*\)", "", pattern).replace(r"\Z", "$")
     if r"\0" in plain:
         return [None, "^/[^:]*$", "^(/[^:]*)?$", "^([^/].*)?$", r"^\S{1,512}$"]
-    is_filled_in = default in ("", NODEFAULT) or "kube-node-ready" in str(default) or default == "latest"
-    return [plain, f"^({plain[1:-1]})?$"] if is_filled_in else [plain]
+    is_filled_in = default in ("", REQUIRED) or "kube-node-ready" in str(default) or default == "latest"
+    return [f"^{plain}$", f"^({plain})?$"] if is_filled_in else [f"^{plain}$"]
 
 
 def test_the_defaults_are_the_codes() -> None:
@@ -585,8 +589,8 @@ def test_the_defaults_are_the_codes() -> None:
     given["worker"] = {key: value for key, value in given["worker"].items() if key not in ("image", "job")}
     loaded, plain = configs.load(render().file), configs.load("")
     filled_in = {"connectivityPort"}
-    assert {name: value for name, value in given["worker"].items() if name in checks.NAMES} == {
-        name: checks.default(name) for name in checks.NAMES - filled_in
+    assert {name: value for name, value in given["worker"].items() if name in CHECKS} == {
+        name: check_default(name) for name in CHECKS.keys() - filled_in
     }
     worker = msgspec.structs.replace(loaded.worker, checks={}, image=plain.worker.image)
     assert msgspec.structs.replace(loaded, worker=worker) == plain
@@ -595,9 +599,9 @@ def test_the_defaults_are_the_codes() -> None:
 def test_every_key_with_a_default_is_shown_in_the_values() -> None:
     shown = {path for path, *_ in walk(VALUES["controller"]["config"])}
     elsewhere = {"image", "job", "leaderElection", "health", "metrics.enabled", "metrics.port"}  # commented on there
-    for path, kind, default in code_paths(Config):
-        hidden = default is None or "[]" in path or any(word in path for word in elsewhere)
-        assert hidden or part_of(kind) or path in shown, path
+    for path, field in code_paths(CONFIG):
+        hidden = field.default is None or "[]" in path or any(word in path for word in elsewhere)
+        assert hidden or isinstance(field.reader, Table) or path in shown, path
 
 
 def walk(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
@@ -641,34 +645,37 @@ def test_the_matrix_needs_a_right_that_workers_have_not_otherwise() -> None:
 
 @pytest.mark.parametrize("values", CONFIGURATIONS)
 def test_the_rendered_configuration_loads_without_a_word(values: Mapping[str, Any]) -> None:
-    assert configs.load(render(values).file).notes == ()
+    assert configs.load(render(values).file).warnings == ()
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.stem)
 def test_the_configuration_of_every_example_loads(example: Path) -> None:
     made = render(files=[example])
     if made.workload["kind"] == "Deployment":
-        assert configs.load(made.file).notes == ()
+        assert configs.load(made.file).warnings == ()
     else:
-        assert sources.read(made.variables).timeout_seconds
+        assert worker.load(made.variables).timeout_seconds
 
 
 def test_all_of_the_example_configuration_can_stand_in_the_values() -> None:
     """With its nulls, which mean the same as nothing."""
     whole = yaml.safe_load((ROOT / "examples" / "controller-config.yaml").read_text())
     made = render({"controller": {"config": whole}})
-    assert configs.load(made.file).notes == ()
+    assert configs.load(made.file).warnings == ()
 
 
 # The short form, and where else the same can be said
 
 
 SHORT: Mapping[str, tuple[object, object]] = {
+    "checkInterval": ("2m", 120),
     "checkTimeout": ("1m5s", 65),
     "clusterDNSIP": ("10.0.0.10", "10.0.0.10"),
     "deleteFailedNode": (True, True),
     "dnsTestDomains": (["a.b"], ["a.b"]),
+    "enableConnectivityMatrix": (True, True),
     "enableMetrics": (False, False),
+    "failureThreshold": (2, 2),
     "initialTimeout": ("600s", 600),
     "logFormat": ("console", "console"),
     "logLevel": ("warn", "warn"),
@@ -683,13 +690,19 @@ SHORT: Mapping[str, tuple[object, object]] = {
 }
 
 
-@pytest.mark.parametrize("key", MOVED)
+@pytest.mark.parametrize("key", RENAMED_KEYS)
 def test_the_short_form_goes_to_its_place(key: str) -> None:
     """The table of the code's own refusals says where that is."""
     found = render({"config": {key: given for key, (given, _) in SHORT.items()}}).config
-    for word in re.split(r"[.\[\]]+", MOVED[key]):
+    for word in re.split(r"[.\[\]]+", RENAMED_KEYS[key]):
         found = found[int(word) if word.isdecimal() else word]
     assert found == SHORT[key][1]
+
+
+def test_every_key_of_the_short_form_has_a_place_in_controller_mode() -> None:
+    """The template ignores keys that it has no place for."""
+    assert SCHEMA["definitions"]["flat"]["properties"].keys() == {*RENAMED_KEYS, "dryRun"}
+    assert render(on("config.dryRun")).config["dryRun"] is True
 
 
 def test_the_short_form_wins_in_both_modes() -> None:
@@ -712,20 +725,17 @@ def test_checks_can_be_said_in_one_place_for_both_modes() -> None:
     values = {"worker": {"config": {"dnsService": "dns/resolver", "dnsTestDomains": ["a.b"], "payload": False}}}
     assert render(values).config["worker"]["dnsService"] == "dns/resolver"
     made = render({**values, **ONCE})
-    read = sources.read(made.variables)
+    read = worker.load(made.variables)
     assert (read.dns_service, read.dns_test_domains, read.payload) == ("dns/resolver", ("a.b",), False)
     assert made.rights(DAEMONSET)["dns services resolver"] == "get"
 
 
 def test_the_matrix_can_be_switched_on_for_both_modes_too() -> None:
-    """With the right it needs. The pods to reach are the release's own, unless others are named."""
+    """With the right it needs."""
     values = {"worker": {"config": {"connectivityMatrix": True, "connectivitySample": 7}}}
     made = render({**values, **ONCE})
     checks = daemonset_settings.load({}, {**made.variables, "NODE_NAME": "a"}).checks
     assert (checks.connectivity_matrix, checks.connectivity_sample, checks.connectivity_port) == (True, 7, 8080)
-    labels = made.pod["metadata"]["labels"]
-    assert {word.partition("=")[::2] for word in checks.connectivity_selector.split(",")} <= labels.items()
-    assert "app.kubernetes.io/instance=kube-node-ready" in checks.connectivity_selector
     assert made.rights(DAEMONSET)["kube-system pods"] == "list"
     others = {"connectivityMatrix": True, "connectivitySelector": "app=agent", "connectivityPort": 9999}
     told = daemonset_settings.load(
@@ -734,6 +744,75 @@ def test_the_matrix_can_be_switched_on_for_both_modes_too() -> None:
     assert (told.connectivity_selector, told.connectivity_port) == ("app=agent", 9999)
     overruled = render({**values, **ONCE, "config": {"enableConnectivityMatrix": False}})
     assert overruled.variables["ENABLE_CONNECTIVITY_MATRIX"] == "false"
+
+
+def peers_of(made: Rendered) -> tuple[str, int]:
+    """The selector and the port of the peers, as the program reads them."""
+    if made.of("Deployment"):
+        found = settings.template(configs.load(made.file)).settings
+        return found["connectivitySelector"], found["connectivityPort"]
+    checks = daemonset_settings.load({}, {**made.variables, "NODE_NAME": "a"}).checks
+    return checks.connectivity_selector, checks.connectivity_port or 0
+
+
+MATRIX: Mapping[str, Any] = {"config": {"enableConnectivityMatrix": True}}
+
+
+@pytest.mark.parametrize(
+    ("values", "component", "port"),
+    [
+        ({}, "responder", 8081),
+        (of_config("worker.namespace", "workers"), "responder", 8081),
+        ({"controller": {"health": {"port": 8888}}}, "responder", 8888),
+        ({"worker": {"config": {"connectivityPort": 9999}}}, "responder", 9999),
+        (ONCE, "responder", 8080),
+        ({**ONCE, "worker": {"config": {"connectivityPort": 9999}}}, "responder", 9999),
+        (CONTINUOUS, "daemonset", 8080),
+        ({**ONCE, "responder": {"enabled": False}}, "daemonset", 8080),
+    ],
+    ids=str,
+)
+def test_the_peers_of_the_matrix_exist_and_listen(values: Mapping[str, Any], component: str, port: int) -> None:
+    """By default, whatever the mode: pods that have the labels, in the namespace that is listed, on the port."""
+    made = render({**values, **MATRIX})
+    selector, found = peers_of(made)
+    (peers,) = (one for one in made.of("DaemonSet") if one["metadata"]["labels"][chart.COMPONENT] == component)
+    template = peers["spec"]["template"]
+    assert {word.partition("=")[::2] for word in selector.split(",")} <= template["metadata"]["labels"].items()
+    (container,) = template["spec"]["containers"]
+    assert found == port
+    assert [one["containerPort"] for one in container["ports"]] == [port]
+    (role,) = (one for one in made.of("Role") if one["metadata"]["name"].endswith("-peers"))
+    assert role["metadata"]["namespace"] == peers["metadata"]["namespace"]
+    gate = made.config["nodeManagement"]["taints"] if made.of("Deployment") else []
+    tolerated = {one.get("key") for one in template["spec"].get("tolerations", [])}
+    assert component == "daemonset" or tolerated.isdisjoint(one["key"] for one in gate)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        ONCE,
+        {**MATRIX, **CONTINUOUS},
+        {**MATRIX, "responder": {"enabled": False}},
+        {**MATRIX, **ONCE, "responder": {"enabled": False}},
+        {**MATRIX, "worker": {"config": {"connectivitySelector": "app=agent"}}},
+        {**MATRIX, **ONCE, "worker": {"config": {"connectivitySelector": "app=agent"}}},
+    ],
+    ids=str,
+)
+def test_there_is_no_responder_that_is_not_a_peer(values: Mapping[str, Any]) -> None:
+    assert not [one for one in render(values) if one["metadata"]["name"].endswith("-responder")]
+
+
+def test_a_responder_has_no_token_and_no_right() -> None:
+    for mode in ({}, ONCE):
+        made = render({**mode, **MATRIX})
+        spec = made.one("DaemonSet", "kube-node-ready-responder")["spec"]["template"]["spec"]
+        assert spec["automountServiceAccountToken"] is False
+        assert "serviceAccountName" not in spec
+        assert "hostNetwork" not in spec
 
 
 def test_a_config_map_of_ones_own_has_the_say_about_the_checks() -> None:
@@ -927,7 +1006,7 @@ def test_two_controllers_work_at_a_time_only_if_they_can_agree(*, election: bool
 def test_selectors_find_the_pods_and_not_the_workers() -> None:
     for made in (render({"networkPolicy": {"enabled": True}}), render({**ONCE, "networkPolicy": {"enabled": True}})):
         labels = made.pod["metadata"]["labels"]
-        workers = dict(part.split("=") for part in SELECTOR.split(","))
+        workers = dict(part.split("=") for part in WORKER_SELECTOR.split(","))
         assert not workers.items() <= labels.items()
         assert made.workload["spec"]["selector"]["matchLabels"].items() <= labels.items()
         for service in made.of("Service"):
@@ -968,7 +1047,7 @@ OF_THE_CONTROLLER = {
     f"kube-system leases {CONTROLLER}": "get update",
     "default events": "create",
 }
-OF_THE_LEDGER = {"kube-system configmaps": "create", f"kube-system configmaps {watched.LEDGER}": "list patch watch"}
+OF_THE_LEDGER = {"kube-system configmaps": "create", f"kube-system configmaps {resources.LEDGER}": "list patch watch"}
 OF_WORKERS = {
     "default services kubernetes": "get",
     "default endpointslices": "list",
@@ -998,7 +1077,7 @@ REMOVING = {"deleteFailedNodes": True}
             {"nodeManagement": {**REMOVING, "removal": {"dryRun": True}}},
             OF_THE_CONTROLLER
             | OF_THE_LEDGER
-            | {"* nodeclaims": "get list", f"kube-system configmaps {watched.LEDGER}": "list watch"},
+            | {"* nodeclaims": "get list", f"kube-system configmaps {resources.LEDGER}": "list watch"},
         ),
         ({"dryRun": True}, {"* nodes": "list watch", "kube-system pods": "list watch"}),
         (
@@ -1006,7 +1085,7 @@ REMOVING = {"deleteFailedNodes": True}
             {
                 "* nodes": "list watch",
                 "kube-system pods": "list watch",
-                f"kube-system configmaps {watched.LEDGER}": "list watch",
+                f"kube-system configmaps {resources.LEDGER}": "list watch",
             },
         ),
         (
@@ -1148,7 +1227,7 @@ def test_the_daemonset_has_the_names_that_its_settings_always_had() -> None:
 )
 def test_the_daemonset_understands_its_variables_without_a_word(values: Mapping[str, Any]) -> None:
     told = render(values).variables
-    assert daemonset_settings.load({}, {**told, "NODE_NAME": "a"}).notes == ()
+    assert daemonset_settings.load({}, {**told, "NODE_NAME": "a"}).warnings == ()
 
 
 def test_the_daemonset_that_stays_is_told_when_to_check_again() -> None:
@@ -1203,6 +1282,7 @@ def test_the_daemonset_is_probed_on_the_port_of_its_metrics() -> None:
     [
         ("auto", [POLICIES], True),
         ("auto", [A_CLUSTER], False),
+        ("auto", [], True),
         (True, [], True),
         (True, [POLICIES], True),
         (False, [POLICIES], False),
@@ -1217,10 +1297,9 @@ def test_the_admission_policy_is_there_where_the_cluster_knows_it(
 
 
 @pytest.mark.parametrize("mode", [{}, ONCE], ids=["controller", "daemonset"])
-def test_without_a_cluster_to_ask_the_policies_must_be_chosen(mode: Mapping[str, Any]) -> None:
+def test_without_a_cluster_to_ask_only_a_choice_leaves_the_policies_out(mode: Mapping[str, Any]) -> None:
     """A GitOps tool that runs `helm template` must not leave them out silently."""
-    said = chart.refusal(mode, apis=[])
-    assert 'admissionPolicy.enabled: "auto" is invalid without a cluster that Helm can ask; expected true' in said
+    assert render(mode, apis=[]).of("ValidatingAdmissionPolicy")
     assert not render({**mode, "admissionPolicy": {"enabled": False}}, apis=[]).of("ValidatingAdmissionPolicy")
 
 
@@ -1239,7 +1318,7 @@ def test_a_pod_of_the_daemonset_may_write_to_its_own_node_only() -> None:
     own, *rest = (one["expression"] for one in spec["validations"])
     assert own == "variables.home != '' && request.name == variables.home"
     may = " ".join(rest)
-    for word in ("a/gate", "a/label", patches.ANNOTATION, patches.CONDITION):
+    for word in ("a/gate", "a/label", RECORD_ANNOTATION, CONDITION):
         assert f'"{word}"' in may
     known = {one["name"] for one in spec["variables"]}
     assert set(re.findall(r"variables\.(\w+)", may)) <= known
@@ -1284,7 +1363,7 @@ def test_the_worker_policy_recognizes_workers_as_the_controller_does() -> None:
         labels = re.findall(
             rf"\b{of}\.metadata\.\?labels\['(.+?)'\]\.orValue\(''\) == '(.+?)'", condition["expression"]
         )
-        assert labels == [tuple(part.split("=")) for part in SELECTOR.split(",")]
+        assert labels == [tuple(part.split("=")) for part in WORKER_SELECTOR.split(",")]
         assert dict(labels).items() <= pod["labels"].items()
 
 
@@ -1334,11 +1413,12 @@ def test_the_policies_of_both_modes_and_of_several_releases_have_different_names
         f"{CONTROLLER}-pods",
         f"{CONTROLLER}-state",
         WORKERS,
+        f"{WORKERS}-exec",
     ]
     every = [
         name for values in ({}, ONCE) for release in ("kube-node-ready", "other") for name in names(values, release)
     ]
-    assert len(set(every)) == len(every) == 10
+    assert len(set(every)) == len(every) == 12
 
 
 # The network
@@ -1371,12 +1451,14 @@ def test_the_port_of_the_daemonset_can_be_kept_to_the_nodes_prometheus_and_its_o
     policy = {"enabled": True, "healthFrom": NODES, "metricsFrom": prometheus}
 
     def ingress(values: Mapping[str, Any]) -> Any:  # noqa: ANN401  YAML
-        (rule,) = render({**ONCE, **values}).one("NetworkPolicy")["spec"]["ingress"]
+        (rule,) = render({**ONCE, **values}).one("NetworkPolicy", DAEMONSET)["spec"]["ingress"]
         return rule.get("from")
 
     own = {"podSelector": render(ONCE).workload["spec"]["selector"]}
     matrix = on("config.enableConnectivityMatrix")
-    assert ingress({"networkPolicy": {**policy, "healthFrom": []}}) is None
+    assert ingress({"networkPolicy": {"enabled": True}}) is None
+    assert ingress({"networkPolicy": {**policy, "healthFrom": []}}) == prometheus
+    assert ingress({"networkPolicy": {**policy, "healthFrom": []}, **matrix}) == [*prometheus, own]
     assert ingress({"networkPolicy": policy}) == [*NODES, *prometheus]
     assert ingress({"networkPolicy": policy, **matrix}) == [*NODES, *prometheus, own]
 
@@ -1384,7 +1466,7 @@ def test_the_port_of_the_daemonset_can_be_kept_to_the_nodes_prometheus_and_its_o
 def test_nobody_talks_to_a_worker_and_it_talks_to_everyone() -> None:
     values = {**of_config("worker.namespace", "workers"), "networkPolicy": {"enabled": True}}
     spec = render(values).one("NetworkPolicy", WORKER, "workers")["spec"]
-    assert spec["podSelector"]["matchLabels"] == dict(part.split("=") for part in SELECTOR.split(","))
+    assert spec["podSelector"]["matchLabels"] == dict(part.split("=") for part in WORKER_SELECTOR.split(","))
     assert (spec["ingress"], spec["egress"]) == ([], [{}])
 
 
@@ -1398,7 +1480,7 @@ in_each_mode = pytest.mark.parametrize("mode", MODES)
 
 
 def series(mode: str) -> dict[str, set[str]]:
-    """Every series of a mode, with its labels, as docs/metrics.md has them; and the one that Prometheus adds."""
+    """Every series of a mode, with its labels, as in docs/reference/metrics.md; and the one that Prometheus adds."""
     pages = dict(zip(MODES, metrics_page.page().split("\n## ")[1:], strict=True))
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \|", pages[mode], re.MULTILINE)
     known: dict[str, set[str]] = {"up": {"pod"}}
@@ -1557,7 +1639,7 @@ def test_many_are_as_many_as_stop_removals() -> None:
     assert "> 7 and" in expression
     assert "> 12.5 / 100 *" in expression
     default = alert("KubeNodeReadyManyNodesFailing", render(on("controller.metrics.prometheusRule.enabled")))["expr"]
-    removal = model.Removal()
+    removal = controller.Removal()
     assert f"> {removal.max_failing_count} and" in default
     assert f"> {removal.max_failing_percent} / 100 *" in default
 
@@ -1606,6 +1688,31 @@ def test_the_notes_tell_how_to_begin_what_to_watch_and_how_to_end() -> None:
     assert "<" not in said
 
 
+@pytest.mark.parametrize("mode", [{}, ONCE])
+def test_the_notes_warn_of_an_image_that_no_registry_has(mode: Mapping[str, Any]) -> None:
+    """As `helm install` without further values asks for it; with the two commands that help."""
+    said = chart.notes(mode)
+    assert f"THE IMAGE kube-node-ready:{__version__} NAMES NO REGISTRY" in said
+    archive = f"oci-archive:dist/kube-node-ready-{__version__}.tar"
+    assert f"  make image && skopeo copy --all {archive} docker://REGISTRY/kube-node-ready:{__version__}\n" in said
+    assert "--reset-then-reuse-values --set image.repository=REGISTRY/kube-node-ready\n" in said
+    for repository in ("localhost/a", "registry.example/team/a", "registry:5000/a"):
+        assert "REGISTRY" not in chart.notes({**mode, "image": {"repository": repository}})
+
+
+def test_the_notes_warn_of_workers_with_another_image() -> None:
+    other = of_config("worker.image", {"repository": "ghcr.io/imunhatep/kube-node-ready", "tag": "latest"})
+    said = chart.notes({**other, "image": {"repository": "registry.example/a"}})
+    assert "THE CONTROLLER: ghcr.io/imunhatep/kube-node-ready, not registry.example/a.\n" in said
+    assert "ANOTHER IMAGE" not in chart.notes()
+
+
+def test_the_controller_knows_its_own_image() -> None:
+    made = render({"image": {"repository": "registry.example/a"}, "controller": {"image": {"tag": "b"}}})
+    assert {"name": "POD_IMAGE", "value": "registry.example/a:b"} in made.container["env"]
+    assert made.container["image"] == "registry.example/a:b"
+
+
 def test_the_notes_know_the_gates_there_are() -> None:
     said = chart.notes({"config": {"taintKey": "a/gate", "verifiedLabel": "a/label"}, **ONCE})
     assert "kubectl taint nodes --all a/gate:NoSchedule-" in said
@@ -1616,8 +1723,8 @@ def test_the_notes_know_the_gates_there_are() -> None:
 
 def test_the_notes_warn_of_removal_dry_runs_and_what_has_no_effect() -> None:
     said = chart.notes(on("controller.config.nodeManagement.deleteFailedNodes"))
-    assert "no more than 1 of a pool and no more than 10 % of it" in said
-    assert f"kubectl annotate configmap -n ns {watched.LEDGER} node-ready/pause-removal=true" in said
+    assert "At most 1 per pool and 10 % of the pool per 3600 s." in said
+    assert f"kubectl annotate configmap -n ns {resources.LEDGER} node-ready/pause-removal=true" in said
     assert "DRY RUN" in chart.notes(on("controller.config.dryRun"))
     idle = {"maxRetries": 1, "retryBackoff": "linear", "logging": {"level": "info"}, "dryRun": False}
     values = {"worker": {"config": {**idle, "payload": False}}}
@@ -1664,19 +1771,34 @@ def test_the_notes_warn_where_no_policy_protects_worker_pods() -> None:
     assert missing not in chart.notes(on("controller.config.dryRun"))
 
 
-def test_the_notes_warn_of_a_matrix_without_pods_to_reach() -> None:
-    def warns(**worker: object) -> bool:
-        replicas = worker.pop("replicas", 1)
+def test_the_notes_name_the_peers_of_the_matrix() -> None:
+    def said(*, responder: bool = True, replicas: int = 1, **worker: object) -> str:
         config = {"worker": {"connectivityMatrix": True, **worker}}
-        return "CONNECTIVITY MATRIX" in chart.notes({"controller": {"replicas": replicas, "config": config}})
+        values = {"controller": {"replicas": replicas, "config": config}, "responder": {"enabled": responder}}
+        return chart.notes(values).partition("CONNECTIVITY MATRIX: ")[2].partition("\n\n")[0]
 
-    assert VALUES["controller"]["config"]["worker"]["connectivitySelector"] == checks.default("connectivitySelector")
-    assert warns()
-    assert warns(replicas=3, namespace="elsewhere")
-    assert not warns(replicas=3)
-    assert not warns(connectivitySelector="app=node-agent")
-    assert not warns(connectivityMatrix=False)
-    assert not warns(configMapName="mine")
+    assert VALUES["controller"]["config"]["worker"]["connectivitySelector"] == CHECKS["connectivitySelector"].default
+    assert "DaemonSet kube-node-ready-responder" in said()
+    assert '"not enough peers: N of 2"' in said(replicas=3)
+    assert "kubectl get pods -n elsewhere " in said(namespace="elsewhere")
+    assert said(responder=False).startswith("not enough peers: 1 of 2, so it holds no node")
+    assert said(responder=False, replicas=2).startswith("not enough peers: 1 of 2 on the nodes that run the controller")
+    assert said(responder=False, replicas=3, namespace="elsewhere").startswith("not enough peers: 0 of 2")
+    assert not said(responder=False, replicas=3)
+    assert not said(connectivitySelector="app=node-agent")
+    assert not said(connectivityMatrix=False)
+
+
+def test_the_notes_name_the_peers_of_the_matrix_in_daemonset_mode() -> None:
+    def said(mode: str, **values: object) -> str:
+        given = {"deploymentMode": "daemonset", "daemonset": {"mode": mode}, **on("config.enableConnectivityMatrix")}
+        return chart.notes({**given, **values}).partition("CONNECTIVITY MATRIX: ")[2].partition("\n\n")[0]
+
+    assert "DaemonSet kube-node-ready-responder" in said("once")
+    assert '"not enough peers: N of 2"' in said("once")
+    assert said("once", responder={"enabled": False}).startswith("not enough peers: 0 of 2 once all nodes are verified")
+    assert not said("continuous")
+    assert not said("once", worker={"config": {"connectivitySelector": "app=agent"}})
 
 
 def comments() -> dict[str, str]:
@@ -1687,6 +1809,7 @@ def comments() -> dict[str, str]:
 
 def test_the_values_say_why_there_is_no_cpu_limit() -> None:
     limits = {path: about for path, about in comments().items() if path.endswith("resources.limits")}
+    del limits["responder.resources.limits"]  # it measures nothing
     assert len(limits) == 3
     assert all("No CPU limit: throttling looks like a slow network." in about for about in limits.values())
 
@@ -1719,5 +1842,5 @@ def test_the_karpenter_example_gates_by_a_startup_taint() -> None:
     spec = pool["spec"]["template"]["spec"]
     assert "taints" not in spec
     (taint,) = spec["startupTaints"]
-    (gate,) = model.NodeManagement().taints
+    (gate,) = controller.NodeManagement().taints
     assert taint == {"key": gate.key, "value": gate.value, "effect": gate.effect}

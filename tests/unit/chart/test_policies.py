@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from kube_node_ready import effects, settings, watched
-from kube_node_ready.verify import events, patches
-from kube_node_ready.verify.model import Announce, Node
-from kube_node_ready.verify.workerpod import probe_pod, worker_pod
-from tests import chart, configs
-from tests.chart import POLICIES, render
-from tests.chart_sets import POWERFUL, SETS
+from kube_node_ready.api.contract import CONDITION, RECORD_ANNOTATION, EventReason
+from kube_node_ready.controller import executor, resources
+from kube_node_ready.settings import policy
+from kube_node_ready.verification import events
+from kube_node_ready.verification.model import EmitEvent, Node
+from kube_node_ready.verification.worker_pod import probe_pod, worker_pod
+from tests.support import chart, configs
+from tests.support.chart import POLICIES, render
+from tests.support.chart_sets import POWERFUL, SETS
 
 CONTROLLER, WORKER, WORKERS = "kube-node-ready-controller", "kube-node-ready-worker", "kube-node-ready-workers"
 DAEMONSET: Mapping[str, Any] = {"deploymentMode": "daemonset"}
@@ -55,17 +57,20 @@ def test_the_limits_use_only_variables_that_they_define(part: str, values: Mappi
 
 def test_the_limits_can_be_left_out_without_the_policy_about_worker_pods() -> None:
     made = render({"admissionPolicy": {"restrictController": False}}, apis=[POLICIES])
-    assert [one["metadata"]["name"] for one in made.of("ValidatingAdmissionPolicy")] == [WORKERS]
+    names = {one["metadata"]["name"] for one in made.of("ValidatingAdmissionPolicy")}
+    assert names == {WORKERS, f"{WORKERS}-exec"}
 
 
 def test_the_limits_are_about_what_the_controller_writes() -> None:
     """Names that the chart repeats and the code defines."""
     nodes, state = (json.dumps(chart.policy(f"-{part}")["validations"]) for part in ("nodes", "state"))
-    assert f'[\\"{patches.ANNOTATION}\\"]' in nodes
-    assert f'[\\"{patches.CONDITION}\\"]' in nodes
-    assert f'\\"{watched.LEDGER}\\"' in state
-    assert f"'{effects.COMPONENT}'" in state
-    event = events.event(Announce(Node("a", "uid"), "Why", "so", 1), datetime.now(UTC), effects.COMPONENT, "me")
+    assert f'[\\"{RECORD_ANNOTATION}\\"]' in nodes
+    assert f'[\\"{CONDITION}\\"]' in nodes
+    assert f'\\"{resources.LEDGER}\\"' in state
+    assert f"'{executor.COMPONENT}'" in state
+    event = events.event_object(
+        EmitEvent(Node("a", "uid"), EventReason.VERIFYING, "so", 1), datetime.now(UTC), executor.COMPONENT, "me"
+    )
     assert event["metadata"]["name"].startswith("node-ready.")
     assert event["metadata"]["namespace"] == "default"
     assert event["involvedObject"]["kind"] == "Node"
@@ -78,7 +83,7 @@ def test_names_of_workers_and_probes_are_those_that_the_policy_allows() -> None:
     (probe,) = (
         re.findall(r"matches\('(.+?)'\)", one["expression"]) for one in spec["variables"] if one["name"] == "isProbe"
     )
-    node, template = Node("a", "01234567-89ab-cdef-0123-456789abcdef"), settings.template(configs.load(render().file))
+    node, template = Node("a", "01234567-89ab-cdef-0123-456789abcdef"), policy.template(configs.load(render().file))
     for attempt in (1, 99_999_999):
         assert re.search(named, worker_pod(node, attempt, template)["metadata"]["name"])
     assert re.search(probe[0], probe_pod(node, template)["metadata"]["generateName"] + "x7k2p")
@@ -101,7 +106,7 @@ def test_images_of_the_policy_are_those_of_the_workers() -> None:
     for image in ({"tag": "1.2.3"}, {"digest": digest}, {"repository": "a.example/b", "tag": "c"}):
         values = {"image": image, **of_config(worker={"initContainers": [{"name": "first", "image": "b:1"}]})}
         (images,) = (one for one in chart.policy("-pods", values)["variables"] if one["name"] == "images")
-        template = settings.template(configs.load(render(values).file))
+        template = policy.template(configs.load(render(values).file))
         assert json.loads(images["expression"]) == {"worker": template.image, "first": "b:1"}
 
 

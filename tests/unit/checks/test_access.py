@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kube_node_ready.checks import access, wire
+from kube_node_ready.checks import access, transport
 from kube_node_ready.checks.access import NoAccessError
 from lab import pki
 
@@ -71,5 +71,5 @@ def test_a_service_that_cannot_be_addressed_is_refused(folder: Path, name: str, 
 
 
 def test_the_reason_of_a_refusal_is_kept_short() -> None:
-    answer = wire.Answer(403, {}, json.dumps({"message": "no " * 1000}).encode(), 0, 0)
+    answer = transport.Response(403, {}, json.dumps({"message": "no " * 1000}).encode(), 0, 0)
     assert len(access.reason(answer)) <= 300

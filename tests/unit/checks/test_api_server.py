@@ -9,26 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from kube_node_ready.checks import access, api, network, sampling, services, settings, wire
-from kube_node_ready.checks.dnsquery import Question
-from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError
+from kube_node_ready.api import report as reading
+from kube_node_ready.checks import access, api_server, network, sampling, services, settings, transport
+from kube_node_ready.checks import report as encoding
+from kube_node_ready.checks.check import Check, CheckFailedError, Deadline, InconclusiveError, PodIdentity
+from kube_node_ready.checks.dns_client import Question
+from kube_node_ready.checks.runner import Limits, Observer, Runner
 from kube_node_ready.checks.settings import PAYLOAD_PATH, Settings
-from kube_node_ready.checks.wire import NoAnswerError, UnreachableError
+from kube_node_ready.checks.transport import NoAnswerError, UnreachableError
 from lab import pki, waiting
-from tests.check_servers import (
-    LOOPBACK,
-    FakeApi,
-    dns_reply,
-    dns_server,
-    http,
-    http_json,
-    slices,
-    tcp_server,
-)
+from tests.support.check_servers import LOOPBACK, FakeApi, dns_reply, dns_server, http, http_json, slices, tcp_server
 
 SAMPLING = Settings().sampling
+HERE = PodIdentity("this-node", "kube-system")
 SERVICE = "kube-system/kube-dns"
 SERVICE_PATH = "/api/v1/namespaces/kube-system/services/kube-dns"
+ENDPOINTS_PATH = "/api/v1/namespaces/kube-system/endpoints/kube-dns"
 SLICES_PATH = "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices"
 
 
@@ -48,7 +44,7 @@ def closed_port() -> Iterator[int]:
 
 class TestApi:
     def test_it_proves_itself_with_the_token(self, fake: FakeApi) -> None:
-        api.authenticates(api.greeting(fake.access), Deadline(30))
+        api_server.authenticates(api_server.api_root(fake.access), Deadline(30))
         ((path, headers),) = fake.asked
         assert path == "/api"
         assert headers["authorization"] == "Bearer the-token"
@@ -57,12 +53,18 @@ class TestApi:
     def test_a_refusal_fails_with_words(self, fake: FakeApi, status: int, words: str) -> None:
         fake.answers["/api"] = http_json({"message": "no"}, status)
         with pytest.raises(CheckFailedError, match=words):
-            api.authenticates(api.greeting(fake.access), Deadline(30))
+            api_server.authenticates(api_server.api_root(fake.access), Deadline(30))
+
+    @pytest.mark.parametrize("status", [429, 500, 503])
+    def test_an_overloaded_server_is_not_the_fault_of_the_node(self, fake: FakeApi, status: int) -> None:
+        fake.answers["/api"] = http_json({"message": "later"}, status)
+        with pytest.raises(InconclusiveError, match=f"returned HTTP {status} to GET /api: later"):
+            api_server.authenticates(api_server.api_root(fake.access), Deadline(30))
 
     def test_a_server_of_another_authority_is_not_trusted(self, fake: FakeApi, tmp_path: Path) -> None:
         foreign = access.trusting(pki.Authority(tmp_path / "foreign").certificate.read_text(), "ca.crt")
         with pytest.raises(UnreachableError, match="certificate is not trusted"):
-            api.authenticates(api.greeting(fake.access._replace(context=foreign)), Deadline(30))
+            api_server.authenticates(api_server.api_root(fake.access._replace(context=foreign)), Deadline(30))
         assert not fake.asked
 
     def test_a_certificate_for_another_name_is_not_trusted(self, fake: FakeApi) -> None:
@@ -75,7 +77,7 @@ class TestApi:
                 pass
 
         with tcp_server(listen) as port, pytest.raises(UnreachableError, match="MTU"):
-            api.authenticates(api.greeting(fake.access._replace(port=port)), Deadline(1))
+            api_server.authenticates(api_server.api_root(fake.access._replace(port=port)), Deadline(1))
 
     def test_a_server_that_does_not_speak_tls_fails(self, fake: FakeApi) -> None:
         with (
@@ -91,47 +93,61 @@ class TestApi:
 
 class TestPayload:
     def test_a_large_answer_that_arrives_whole_passes(self, fake: FakeApi) -> None:
-        proof = api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
-        assert proof.facts == {"bytes": 100_000}
+        proof = api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
+        assert proof.details == {"bytes": 100_000}
         assert fake.asked[0][1]["accept-encoding"] == "identity"
 
     def test_no_more_than_is_needed_is_asked_for(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 131_072, 206)
-        assert api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30)).facts == {"bytes": 131_072}
+        assert api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30)).details == {"bytes": 131_072}
         assert fake.asked[0][1]["range"] == "bytes=0-131071"
+
+    def test_large_packets_that_are_lost_on_the_way_to_the_server_fail(self, fake: FakeApi) -> None:
+        fake.longest_head = 1400
+        api_server.authenticates(api_server.api_root(fake.access), Deadline(30))
+        with pytest.raises(CheckFailedError, match=r"no answer to GET .* within 1 s: large packets .*MTU"):
+            api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(1))
+
+    def test_the_request_is_larger_than_two_packets_and_smaller_than_the_limits_of_proxies(self, fake: FakeApi) -> None:
+        api_server.large_messages_arrive(fake.access._replace(token="t" * 2000), PAYLOAD_PATH, Deadline(30))
+        ((_, headers),) = fake.asked
+        assert len(headers["x-padding"]) == 3000
+        assert sum(len(name) + len(value) + 4 for name, value in headers.items()) < 6 * 1024
 
     def test_an_answer_in_chunks_passes(self, fake: FakeApi) -> None:
         chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
         fake.answers[PAYLOAD_PATH] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 3 + b"0\r\n\r\n"
-        assert api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30)).facts == {"bytes": 3 * 0x8000}
+        assert api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30)).details == {
+            "bytes": 3 * 0x8000
+        }
 
     def test_less_than_64_kb_proves_nothing(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 65_535)
         with pytest.raises(CheckFailedError, match="65535 bytes, and proves nothing below 65536"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
+            api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
 
     def test_an_answer_that_stops_coming_hints_at_the_mtu_and_says_how_far_it_came(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 50_000, length=100_000)
         with pytest.raises(CheckFailedError, match=r"50000 bytes of the answer .* within 2 s: large packets .*MTU"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(2))
+            api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(2))
 
     def test_an_answer_that_is_cut_off_fails(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 70_000, length=100_000)
         fake.cut = True
         with pytest.raises(NoAnswerError, match="cut off"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
+            api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
 
     def test_an_answer_without_a_length_that_is_cut_off_fails(self, fake: FakeApi) -> None:
         """Without TLS's own goodbye nobody can tell its end from a cut."""
         fake.answers[PAYLOAD_PATH] = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 70_000
         fake.cut = True
         with pytest.raises(NoAnswerError, match="cut off"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
+            api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
 
     def test_a_path_that_does_not_exist_asks_for_another(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(status=404)
         with pytest.raises(CheckFailedError, match="payloadPath must name another"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
+            api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
 
     @pytest.mark.parametrize(
         "nonsense", [b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"]
@@ -139,28 +155,28 @@ class TestPayload:
     def test_what_is_not_http_fails(self, fake: FakeApi, nonsense: bytes) -> None:
         fake.answers[PAYLOAD_PATH] = nonsense
         with pytest.raises(CheckFailedError, match="is not HTTP"):
-            api.sends_large_answers(fake.access, PAYLOAD_PATH, Deadline(30))
+            api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
 
     def test_without_a_connection_nothing_is_judged(self, fake: FakeApi, closed_port: int) -> None:
-        with pytest.raises(NotJudgedError, match=r"^not judged: the API server cannot be asked: no TCP connection"):
-            api.sends_large_answers(fake.access._replace(port=closed_port), PAYLOAD_PATH, Deadline(30))
+        with pytest.raises(InconclusiveError, match=r"^cannot connect to the API server: no TCP connection"):
+            api_server.large_messages_arrive(fake.access._replace(port=closed_port), PAYLOAD_PATH, Deadline(30))
 
 
 class TestClock:
     def test_a_clock_that_agrees_passes(self, fake: FakeApi) -> None:
-        api.tells_our_time(api.greeting(fake.access), 1, Deadline(30))
+        api_server.clock_in_sync(api_server.api_root(fake.access), 1, Deadline(30))
 
     @pytest.mark.parametrize(("seconds", "side"), [(-100, "ahead of"), (100, "behind")])
     def test_a_clock_that_does_not_fails_with_both_times(self, fake: FakeApi, seconds: float, side: str) -> None:
         theirs = time.time() + seconds
         fake.answers["/api"] = http(date=theirs)
         with pytest.raises(CheckFailedError, match=rf"UTC\) is (9\d|10\d) s {side}") as why:
-            api.tells_our_time(api.greeting(fake.access), 30, Deadline(30))
+            api_server.clock_in_sync(api_server.api_root(fake.access), 30, Deadline(30))
         assert time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(theirs)) in str(why.value)
 
     def test_the_time_is_told_even_to_those_whose_token_is_refused(self, fake: FakeApi) -> None:
         fake.answers["/api"] = http(status=401)
-        api.tells_our_time(api.greeting(fake.access), 1, Deadline(30))
+        api_server.clock_in_sync(api_server.api_root(fake.access), 1, Deadline(30))
 
     @pytest.mark.parametrize(
         ("asked", "answered", "skew"),
@@ -169,19 +185,19 @@ class TestClock:
     def test_what_the_header_and_the_way_there_leave_open_is_no_skew(
         self, asked: float, answered: float, skew: float
     ) -> None:
-        assert api.least_skew(1000, asked, answered) == pytest.approx(skew)
+        assert api_server.minimum_skew(1000, asked, answered) == pytest.approx(skew)
 
     def test_a_date_that_is_none_is_not_judged(self, fake: FakeApi) -> None:
         fake.answers["/api"] = b"HTTP/1.1 200 OK\r\nDate: Sun, 99 Foo\r\nContent-Length: 0\r\n\r\n"
-        with pytest.raises(NotJudgedError, match="Date header is 'Sun, 99 Foo', and says no time"):
-            api.tells_our_time(api.greeting(fake.access), 1, Deadline(30))
+        with pytest.raises(InconclusiveError, match="Date header is 'Sun, 99 Foo', and says no time"):
+            api_server.clock_in_sync(api_server.api_root(fake.access), 1, Deadline(30))
 
 
 class TestServices:
     def test_a_service_with_ready_endpoints_passes_and_others_do_not_count(self, fake: FakeApi) -> None:
         fake.answers[SLICES_PATH] = http_json(slices(["192.0.2.1", "192.0.2.2"], ["192.0.2.3"]))
         lookup = services.endpoints_of(fake.access, SERVICE)
-        assert services.has_ready_endpoints(lookup, Deadline(30)).facts == {"endpoints": 2}
+        assert services.has_ready_endpoints(lookup, Deadline(30)).details == {"endpoints": 2}
         assert [endpoint.address for endpoint in lookup(Deadline(30))] == ["192.0.2.1", "192.0.2.2"]
 
     def test_what_two_checks_need_is_asked_once(self, fake: FakeApi) -> None:
@@ -204,25 +220,103 @@ class TestServices:
         with pytest.raises(CheckFailedError, match="none of its endpoints is ready"):
             services.has_ready_endpoints(services.endpoints_of(fake.access, SERVICE), Deadline(30))
 
+    @pytest.mark.parametrize("answer", [(SERVICE_PATH, http(status=404)), (SLICES_PATH, http_json(slices([], [])))])
+    def test_a_stopped_service_is_not_counted_against_the_node(self, fake: FakeApi, answer: tuple[str, bytes]) -> None:
+        fake.answers |= [answer]
+        lookup = services.endpoints_of(fake.access, SERVICE)
+        job = Check("services", SERVICE, lambda deadline: services.has_ready_endpoints(lookup, deadline))
+        results = Runner(Limits(30, 30), Observer()).run([job])
+        found = reading.read(encoding.encode("this-node", results).decode())
+        assert found
+        assert found.failed
+        assert not found.blames_node
+        assert "the Service " in found.reason
+        assert "not judged" not in found.reason
+
     @pytest.mark.parametrize(
-        ("path", "right"),
-        [(SERVICE_PATH, "get services in namespace kube-system"), (SLICES_PATH, "list endpointslices in namespace")],
+        ("path", "right", "rule"),
+        [
+            (
+                SERVICE_PATH,
+                "get services in namespace kube-system",
+                'apiGroups: [""], resources: ["services"], verbs: ["get"]',
+            ),
+            (
+                SLICES_PATH,
+                "list endpointslices in namespace kube-system",
+                'apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: ["list"]',
+            ),
+        ],
     )
-    def test_a_missing_right_is_named(self, fake: FakeApi, path: str, right: str) -> None:
-        fake.answers[path] = http_json({"message": "User x cannot"}, 403)
-        with pytest.raises(CheckFailedError, match=f"the right to {right}.* is missing: User x cannot"):
+    def test_a_missing_right_is_named_with_the_rule_that_grants_it(
+        self, fake: FakeApi, path: str, right: str, rule: str
+    ) -> None:
+        fake.answers[path] = fake.answers[ENDPOINTS_PATH] = http_json({"message": "User x cannot"}, 403)
+        with pytest.raises(CheckFailedError) as refused:
+            services.endpoints_of(fake.access, SERVICE)(Deadline(30))
+        assert str(refused.value) == f"the right to {right} is missing: User x cannot; add the RBAC rule {rule}"
+
+    def test_without_the_right_to_slices_endpoints_are_read(self, fake: FakeApi) -> None:
+        fake.answers[SLICES_PATH] = http(status=403)
+        ports = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "metrics", "port": 9153, "protocol": "TCP"}]
+        subset = {"addresses": [{"ip": "192.0.2.1"}], "notReadyAddresses": [{"ip": "192.0.2.2"}], "ports": ports}
+        fake.answers[ENDPOINTS_PATH] = http_json({"subsets": [subset]})
+        assert services.endpoints_of(fake.access, SERVICE)(Deadline(30)) == (services.Endpoint("192.0.2.1", (53,), ()),)
+
+    @pytest.mark.parametrize("subsets", [None, [], [{"notReadyAddresses": [{"ip": "192.0.2.2"}]}]])
+    def test_endpoints_without_a_ready_address_fail(self, fake: FakeApi, subsets: object) -> None:
+        fake.answers[SLICES_PATH] = http(status=403)
+        fake.answers[ENDPOINTS_PATH] = http_json({"subsets": subsets})
+        with pytest.raises(CheckFailedError, match="none of its endpoints is ready"):
+            services.has_ready_endpoints(services.endpoints_of(fake.access, SERVICE), Deadline(30))
+
+    @pytest.mark.parametrize("status", [401, 429, 500])
+    def test_any_other_answer_for_slices_is_no_reason_to_read_endpoints(self, fake: FakeApi, status: int) -> None:
+        fake.answers[SLICES_PATH] = http(status=status)
+        fake.answers[ENDPOINTS_PATH] = http_json({"subsets": [{"addresses": [{"ip": "192.0.2.1"}]}]})
+        with pytest.raises(InconclusiveError):
+            services.endpoints_of(fake.access, SERVICE)(Deadline(30))
+
+    def test_a_service_without_endpoints_names_the_missing_right(self, fake: FakeApi) -> None:
+        fake.answers[SLICES_PATH] = http(status=403)
+        fake.answers[ENDPOINTS_PATH] = http(status=404)
+        with pytest.raises(CheckFailedError, match=r"has no Endpoints, and the right to list .* is missing"):
+            services.endpoints_of(fake.access, SERVICE)(Deadline(30))
+
+    @pytest.mark.parametrize("body", ['{"subsets": 5}', '{"subsets": [5]}', '{"subsets": [{"addresses": [{}]}]}', "[]"])
+    def test_malformed_endpoints_leave_it_open(self, fake: FakeApi, body: str) -> None:
+        fake.answers[SLICES_PATH] = http(status=403)
+        fake.answers[ENDPOINTS_PATH] = http(body.encode())
+        with pytest.raises(InconclusiveError):
             services.endpoints_of(fake.access, SERVICE)(Deadline(30))
 
     @pytest.mark.parametrize("status", [401, 500])
     def test_an_api_server_that_does_not_answer_the_question_leaves_it_open(self, fake: FakeApi, status: int) -> None:
         fake.answers[SERVICE_PATH] = http(status=status)
-        with pytest.raises(NotJudgedError):
+        with pytest.raises(InconclusiveError):
+            services.endpoints_of(fake.access, SERVICE)(Deadline(30))
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"endpoints": [{"addresses": []}]},
+            {"endpoints": [{"addresses": ["host.example"]}]},
+            {"endpoints": [{"addresses": ["192.0.2.٣"]}]},
+            {"ports": [{"name": "dns", "port": 10**30, "protocol": "UDP"}]},
+            {"ports": [{"name": "dns", "port": -53, "protocol": "TCP"}]},
+        ],
+        ids=["no address", "a name", "not ASCII", "port too large", "negative port"],
+    )
+    def test_an_invalid_endpoint_leaves_it_open(self, fake: FakeApi, wrong: dict[str, object]) -> None:
+        whole = {"addressType": "IPv4", "endpoints": [{"addresses": ["192.0.2.1"]}], **wrong}
+        fake.answers[SLICES_PATH] = http_json({"items": [whole]})
+        with pytest.raises(InconclusiveError, match="is malformed"):
             services.endpoints_of(fake.access, SERVICE)(Deadline(30))
 
     @pytest.mark.parametrize("body", ["[]", "{}", '{"items": 5}', '{"items": [5]}', '{"items": [{}]}', "garbage", ""])
     def test_a_malformed_list_leaves_it_open(self, fake: FakeApi, body: str) -> None:
         fake.answers[SLICES_PATH] = http(body.encode())
-        with pytest.raises(NotJudgedError):
+        with pytest.raises(InconclusiveError):
             services.endpoints_of(fake.access, SERVICE)(Deadline(30))
 
 
@@ -230,23 +324,54 @@ class TestNetwork:
     def test_every_ready_dns_server_becomes_a_job(self, fake: FakeApi) -> None:
         fake.answers[SLICES_PATH] = http_json(slices(["192.0.2.1", "192.0.2.2"], ["192.0.2.3"]))
         lookup = services.endpoints_of(fake.access, SERVICE)
-        jobs = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, Deadline(30)).more
+        jobs = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, HERE, Deadline(30)).follow_ups
         assert [(job.name, job.target) for job in jobs] == [("network", "192.0.2.1:53"), ("network", "192.0.2.2:53")]
+
+    @pytest.mark.parametrize("source", [SLICES_PATH, ENDPOINTS_PATH])
+    def test_a_dns_server_on_another_node_is_a_peer(self, fake: FakeApi, source: str) -> None:
+        nodes = {"192.0.2.1": "other", "192.0.2.2": HERE.node, "192.0.2.3": None}
+        if source == SLICES_PATH:
+            endpoints = [{"addresses": [address], "nodeName": node} for address, node in nodes.items()]
+            fake.answers[source] = http_json({"items": [{"addressType": "IPv4", "endpoints": endpoints}]})
+        else:
+            addresses = [{"ip": address, "nodeName": node} for address, node in nodes.items()]
+            fake.answers[SLICES_PATH] = http_json({}, 403)
+            fake.answers[source] = http_json({"subsets": [{"addresses": addresses}]})
+        lookup = services.endpoints_of(fake.access, SERVICE)
+        jobs = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, HERE, Deadline(30)).follow_ups
+        assert [job.peer for job in jobs] == ["other", "", ""]
+
+    def test_of_many_dns_servers_a_sample_is_asked_and_few_of_one_node(self) -> None:
+        forged = [services.Endpoint(f"192.0.2.{last}", (53,), (), "forger") for last in range(200)]
+        honest = [services.Endpoint(f"198.51.100.{last}", (53,), (), f"node-{last}") for last in range(50)]
+
+        def asked(endpoints: list[services.Endpoint]) -> list[str]:
+            lookup = lambda _deadline: tuple(endpoints)  # noqa: E731
+            return [
+                job.peer
+                for job in network.each_dns_server(lookup, SERVICE, "name", SAMPLING, HERE, Deadline(30)).follow_ups
+            ]
+
+        peers = asked(forged + honest)
+        assert peers.count("forger") == 4
+        assert set(peers) == {"forger", *(f"node-{last}" for last in range(50))}
+        unknown = [endpoint._replace(node="") for endpoint in forged]
+        assert len(asked(unknown)) == 64
 
     def test_a_dns_server_is_asked_by_udp_and_by_tcp(self, fake: FakeApi) -> None:
         with dns_server(lambda query: [dns_reply(query)], lambda query: [dns_reply(query)]) as port:
             fake.answers[SLICES_PATH] = http_json(slices([LOOPBACK], port=port))
             lookup = services.endpoints_of(fake.access, SERVICE)
-            (job,) = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, Deadline(30)).more
-            job.prove(Deadline(30))
+            (job,) = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, HERE, Deadline(30)).follow_ups
+            job.run(Deadline(30))
 
     def test_a_dns_server_that_fails_both_ways_says_both(self, fake: FakeApi) -> None:
         with dns_server(lambda query: [dns_reply(query, code=5)]) as port:
             fake.answers[SLICES_PATH] = http_json(slices([LOOPBACK], port=port))
             lookup = services.endpoints_of(fake.access, SERVICE)
-            (job,) = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, Deadline(30)).more
+            (job,) = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, HERE, Deadline(30)).follow_ups
             with pytest.raises(CheckFailedError, match=r"no TCP connection to .*; the DNS server answers REFUSED"):
-                job.prove(Deadline(30))
+                job.run(Deadline(30))
 
     def test_a_dns_server_that_answers_one_way_only_fails(self) -> None:
         with dns_server(lambda query: [dns_reply(query)]) as port:
@@ -276,16 +401,16 @@ class TestNetwork:
             # The same server under several addresses: each becomes a job.
             fake.answers[SLICES_PATH] = http_json(slices([f"127.0.0.{last}" for last in range(1, 5)], port=port))
             lookup = services.endpoints_of(fake.access, SERVICE)
-            (first, *others) = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, Deadline(30)).more
+            (first, *others) = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, HERE, Deadline(30)).follow_ups
             assert len(others) == 3
-            first.prove(Deadline(30))
+            first.run(Deadline(30))
         assert next(asked) == 1 + SAMPLING.samples / 4
 
     def test_endpoints_that_nobody_knows_are_not_judged_and_the_cause_is_told(self, fake: FakeApi) -> None:
-        fake.answers[SLICES_PATH] = http_json({"message": "User x cannot"}, 403)
+        fake.answers[SLICES_PATH] = fake.answers[ENDPOINTS_PATH] = http_json({"message": "User x cannot"}, 403)
         lookup = services.endpoints_of(fake.access, SERVICE)
-        with pytest.raises(NotJudgedError, match=f"endpoints of {SERVICE} are not known: the right to list"):
-            network.each_dns_server(lookup, SERVICE, "name", SAMPLING, Deadline(30))
+        with pytest.raises(InconclusiveError, match=f"endpoints of {SERVICE} are not known: the right to list"):
+            network.each_dns_server(lookup, SERVICE, "name", SAMPLING, HERE, Deadline(30))
 
     @pytest.mark.parametrize(("status", "passes"), [(200, True), (302, True), (404, False), (500, False)])
     def test_a_url_must_answer_2xx_or_3xx(self, status: int, passes: bool) -> None:  # noqa: FBT001
@@ -293,9 +418,9 @@ class TestNetwork:
             url = settings.url(f"http://{LOOPBACK}:{port}/healthz?full=1")
             assert url
             if passes:
-                assert network.answers(url, Deadline(30)).facts == {"status": status}
+                assert network.answers(url, Deadline(30)).details == {"status": status}
             else:
-                with pytest.raises(CheckFailedError, match=f"answers {status}"):
+                with pytest.raises(CheckFailedError, match=f"returned HTTP {status}, expected 2xx or 3xx"):
                     network.answers(url, Deadline(30))
 
     def test_a_url_with_a_certificate_that_the_system_does_not_trust_fails(self, fake: FakeApi) -> None:
@@ -315,7 +440,7 @@ def test_a_trickling_answer_is_late_all_the_same() -> None:
             time.sleep(0.05)
 
     with tcp_server(trickle) as port:
-        conversation = wire.Conversation(wire.connect(LOOPBACK, port, Deadline(30)), "host", {})
+        conversation = transport.HttpConnection(transport.connect(LOOPBACK, port, Deadline(30)), "host", {})
         with conversation, pytest.raises(NoAnswerError, match=r"bytes of the answer to GET / within 2 s"):
             conversation.get("/", Deadline(2))
 
@@ -337,7 +462,7 @@ def test_a_server_whose_answer_does_not_arrive_learns_that_nobody_waits_any_more
             ends.append(type(why))
 
     with tcp_server(serve) as port:
-        conversation = wire.Conversation(wire.connect(LOOPBACK, port, Deadline(30)), "host", {})
+        conversation = transport.HttpConnection(transport.connect(LOOPBACK, port, Deadline(30)), "host", {})
         with suppress(NoAnswerError), conversation:
             conversation.get("/", Deadline(30 if comes else 0.3))
         waiting.until("the server saw the end", lambda: ends, 180)

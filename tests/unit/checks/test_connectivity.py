@@ -1,4 +1,4 @@
-"""Pods on other nodes, reached or not; and that one broken node does not condemn the others."""
+"""The connectivity matrix: peers reached or not, and that a broken or hostile node cannot hold the others."""
 
 import socket
 from collections.abc import Iterator
@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from kube_node_ready.checks import matrix, plan
-from kube_node_ready.checks.matrix import Peer, Wanted
-from kube_node_ready.checks.model import PASSED, CheckFailedError, Deadline, Here, NotApplicableError, NotJudgedError
-from kube_node_ready.checks.run import Limits, Observer, Runner
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.checks import connectivity, plan
+from kube_node_ready.checks.check import CheckFailedError, Deadline, InconclusiveError, NotApplicableError, PodIdentity
+from kube_node_ready.checks.connectivity import Peer, Wanted
+from kube_node_ready.checks.runner import Limits, Observer, Runner
 from kube_node_ready.checks.settings import Settings
-from tests.check_servers import LOOPBACK, FakeApi, http_json
+from tests.support.check_servers import LOOPBACK, FakeApi, http_json
 
 PODS = "/api/v1/namespaces/kube-system/pods"
 SELECTOR = Settings().connectivity_selector
-HERE = Here("node-0", "kube-system")
-NOBODY = "127.0.0.2"
+HERE = PodIdentity("node-0", "kube-system")
+CLOSED = "127.0.0.2"
 
 
 @pytest.fixture
@@ -27,8 +28,9 @@ def fake(tmp_path: Path) -> Iterator[FakeApi]:
 
 
 @pytest.fixture
-def port() -> Iterator[int]:
-    """Somebody listens on it, on the loopback address and on no other."""
+def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Open on the loopback address and on no other. Peers of these tests have loopback addresses, so those count."""
+    monkeypatch.setattr(connectivity, "_NEVER_IPV4", ())
     with socket.create_server((LOOPBACK, 0)) as listener:
         yield int(listener.getsockname()[1])
 
@@ -43,8 +45,8 @@ def a_pod(number: int, address: str = LOOPBACK, *, ready: str = "True", **metada
 
 def run(fake: FakeApi, port: int, *pods: dict[str, Any], sample: int = 5) -> dict[str, object]:
     fake.answers[PODS] = http_json({"items": list(pods)})
-    proof = matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, sample), Deadline(30))
-    return dict(proof.facts)
+    proof = connectivity.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, sample), Deadline(30))
+    return dict(proof.details)
 
 
 def test_pods_on_other_nodes_are_reached(fake: FakeApi, port: int) -> None:
@@ -52,72 +54,164 @@ def test_pods_on_other_nodes_are_reached(fake: FakeApi, port: int) -> None:
 
 
 def test_the_list_is_short_and_of_pods_that_serve(fake: FakeApi, port: int) -> None:
-    run(fake, port, a_pod(1), sample=3)
-    selectors = "fieldSelector=status.phase%3DRunning&labelSelector=app%3Dkube-node-ready%2Ccomponent%21%3Dworker"
-    assert fake.asked[0][0] == f"{PODS}?{selectors}&limit=12"
+    run(fake, port, a_pod(1), a_pod(2), sample=3)
+    fields = "status.phase%3DRunning%2Cspec.nodeName%21%3Dnode-0%2Cspec.serviceAccountName%21%3D"
+    labels = "app%3Dkube-node-ready%2Ccomponent%21%3Dworker"
+    assert fake.asked[0][0] == f"{PODS}?fieldSelector={fields}&labelSelector={labels}&limit=12"
 
 
 def test_no_more_than_the_sample_are_tried(fake: FakeApi, port: int) -> None:
     assert run(fake, port, *(a_pod(number) for number in range(50)), sample=2) == {"reached": 2}
 
 
-def test_nodes_try_different_others_and_each_the_same_again() -> None:
-    peers = {f"node-{number}": Peer(f"node-{number}", f"pod-{number}", LOOPBACK) for number in range(40)}
-    samples = [tuple(matrix.sample(peers, Wanted(Here(f"node-{number}", ""), SELECTOR, 1, 5))) for number in range(40)]
-    assert len(set(samples)) > 30
-    assert samples[7] == tuple(matrix.sample(dict(reversed(peers.items())), Wanted(Here("node-7", ""), SELECTOR, 1, 5)))
+def test_each_run_draws_other_peers() -> None:
+    """Otherwise a node whose peers are broken would be held as long as they are."""
+    peers = {f"node-{number}": Peer(f"node-{number}", f"pod-{number}", f"10.0.0.{number}") for number in range(1, 40)}
+    samples = {tuple(connectivity.sample(peers, Wanted(HERE, SELECTOR, 1, 5))) for _ in range(40)}
+    assert len(samples) > 30
+    assert all(len(set(drawn)) == 5 for drawn in samples)
 
 
 @pytest.mark.parametrize(
     "pods",
     [
         [],
-        [a_pod(0)],
-        [a_pod(1, ready="False")],
-        [a_pod(1, deletionTimestamp="2026-01-01T00:00:00Z")],
-        [{**a_pod(1), "status": {}}],
+        [a_pod(0), a_pod(0)],
+        [a_pod(1, ready="False"), a_pod(2, ready="False")],
+        [a_pod(number, deletionTimestamp="2026-01-01T00:00:00Z") for number in (1, 2)],
+        [{**a_pod(number), "status": {}} for number in (1, 2)],
+        [a_pod(number, "169.254.169.256") for number in (1, 2)],
     ],
-    ids=["none", "only ours", "not ready", "going", "no address yet"],
+    ids=["none", "only ours", "not ready", "deleted", "no address yet", "no address at all"],
 )
-def test_where_there_is_nobody_to_reach_it_does_not_apply(fake: FakeApi, port: int, pods: list[dict[str, Any]]) -> None:
-    with pytest.raises(
-        NotApplicableError, match="no other node runs a pod with app=kube-node-ready,component!=worker that is ready"
-    ):
+def test_without_peers_it_does_not_apply(fake: FakeApi, port: int, pods: list[dict[str, Any]]) -> None:
+    with pytest.raises(NotApplicableError) as error:
+        run(fake, port, *pods)
+    assert str(error.value) == (
+        "not enough peers: 0 of 2 other nodes have a ready pod with app=kube-node-ready,component!=worker "
+        "in namespace kube-system"
+    )
+
+
+@pytest.mark.parametrize("address", [LOOPBACK, CLOSED], ids=["reached", "unreachable"])
+def test_pods_of_a_single_other_node_decide_nothing(fake: FakeApi, port: int, address: str) -> None:
+    pods = [{**a_pod(1, address), "metadata": {"name": f"pod-{number}"}} for number in range(9)]
+    with pytest.raises(NotApplicableError, match="not enough peers: 1 of 2 "):
         run(fake, port, *pods)
 
 
-def test_one_that_cannot_be_reached_is_told_and_condemns_nobody(fake: FakeApi, port: int) -> None:
-    facts = run(fake, port, a_pod(1), a_pod(2, NOBODY), a_pod(3))
+def test_one_unreachable_peer_is_reported_and_does_not_hold_the_node(fake: FakeApi, port: int) -> None:
+    facts = run(fake, port, a_pod(1), a_pod(2, CLOSED), a_pod(3))
     assert facts["reached"] == 2
-    assert f"node-2: no TCP connection to {NOBODY}:{port}" in str(facts["unreachable"])
+    assert facts["unreachable"] == [f"node-2 ({CLOSED}): Connection refused"]
 
 
-def test_when_most_cannot_be_reached_this_node_fails(fake: FakeApi, port: int) -> None:
-    with pytest.raises(CheckFailedError, match=r"2 of 3 cannot be reached: node-\d: no TCP connection") as why:
-        run(fake, port, a_pod(1), a_pod(2, NOBODY), a_pod(3, NOBODY))
-    assert not isinstance(why.value, NotJudgedError)
+def test_when_most_cannot_be_reached_this_node_fails_and_names_them(fake: FakeApi, port: int) -> None:
+    with pytest.raises(CheckFailedError) as error:
+        run(fake, port, a_pod(1), a_pod(2, CLOSED), a_pod(3, CLOSED))
+    assert not isinstance(error.value, InconclusiveError)
+    said = str(error.value)
+    assert said.startswith("2 of 3 cannot be reached: node-")
+    assert {f"node-2 ({CLOSED})", f"node-3 ({CLOSED})"} == set(said.partition(": ")[2].partition(";")[0].split(", "))
+    assert said.endswith(f"; TCP port {port}: Connection refused")
 
 
-def test_a_single_one_decides_nothing(fake: FakeApi, port: int) -> None:
-    assert run(fake, port, a_pod(1, NOBODY))["reached"] == 0
+def test_half_of_them_do_not_hold_the_node(fake: FakeApi, port: int) -> None:
+    pods = [a_pod(1), a_pod(2), a_pod(3, CLOSED), a_pod(4, CLOSED)]
+    assert run(fake, port, *pods)["reached"] == 2
 
 
-def test_a_pod_that_went_away_meanwhile_need_not_answer(fake: FakeApi, port: int) -> None:
-    lists = iter([[a_pod(1, NOBODY), a_pod(2, NOBODY)], [a_pod(1, "127.0.0.3")]])
+def test_many_pods_of_one_node_have_one_vote(fake: FakeApi, port: int) -> None:
+    """So one node cannot make up a majority."""
+    many = [{**a_pod(3, CLOSED), "metadata": {"name": f"pod-{number}"}} for number in range(20)]
+    assert run(fake, port, *many, a_pod(1), a_pod(2))["reached"] == 2
+
+
+def test_a_list_that_is_cut_short_is_continued_without_the_nodes_in_it(fake: FakeApi, port: int) -> None:
+    """Pods of one node can fill a list, so a second page could be of the same node again."""
+    flood = [{**a_pod(1), "metadata": {"name": f"a-{number}"}} for number in range(8)]
+    lists: list[dict[str, Any]] = [{"metadata": {"continue": "token"}, "items": flood}, {"items": [a_pod(2), a_pod(3)]}]
+    assert _listing(fake, port, *lists) == {"reached": 2}
+    assert len(fake.asked) == 2
+    assert "nodeName%21%3Dnode-0%2Cspec.nodeName%21%3Dnode-1%2C" in fake.asked[1][0]
+
+
+def test_a_list_that_is_too_large_is_asked_for_in_parts(fake: FakeApi, port: int) -> None:
+    huge = {**a_pod(1), "filler": "x" * 2_000_000}
+    cut_short = {"metadata": {"continue": "token"}, "items": [huge]}
+    assert _listing(fake, port, {"items": [huge]}, cut_short, {"items": [a_pod(2), a_pod(3)]}) == {"reached": 2}
+    assert [path.rpartition("=")[2] for path, _ in fake.asked] == ["8", "1", "8"]
+
+
+def test_a_list_that_never_ends_is_given_up(fake: FakeApi, port: int) -> None:
+    endless: dict[str, Any] = {"metadata": {"continue": "token"}, "items": [a_pod(1, ready="False")]}
+    with pytest.raises(NotApplicableError):
+        _listing(fake, port, *[endless] * 50)
+    assert len(fake.asked) == 10
+
+
+def _listing(fake: FakeApi, port: int, *lists: dict[str, Any]) -> dict[str, object]:
+    """What the node finds with a sample of 2, of which the API server lists 8 pods."""
+    following = iter(lists)
+    fake._answer = lambda path: http_json(next(following))  # type: ignore[method-assign]  # noqa: ARG005
+    proof = connectivity.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, 2), Deadline(30))
+    return dict(proof.details)
+
+
+def test_gone_peers_count_neither_way(fake: FakeApi, port: int) -> None:
+    before = [a_pod(1, CLOSED), a_pod(2, CLOSED), a_pod(3), a_pod(4)]
+    assert _changing(fake, port, before, [a_pod(2, "127.0.0.3"), a_pod(3), a_pod(4)]) == {"reached": 2}
+    with pytest.raises(NotApplicableError, match="not enough peers: 1 of 2 "):
+        _changing(fake, port, [a_pod(1, CLOSED), a_pod(2, CLOSED), a_pod(3)], [a_pod(3)])
+
+
+def _changing(fake: FakeApi, port: int, *lists: list[dict[str, Any]]) -> dict[str, object]:
+    """The pods change while the node connects to them."""
+    following = iter(lists)
     answer = FakeApi._answer
 
     def changing(path: str) -> bytes:
-        return http_json({"items": next(lists)}) if path.startswith(PODS) else answer(fake, path)
+        return http_json({"items": next(following)}) if path.startswith(PODS) else answer(fake, path)
 
     fake._answer = changing  # type: ignore[method-assign]
-    proof = matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, 5), Deadline(30))
-    assert proof.facts == {"reached": 2}
+    proof = connectivity.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, 5), Deadline(30))
+    return dict(proof.details)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "127.8.8.8", "0.0.0.1", "169.254.169.254", "169.254.20.10", "100.100.100.200", "224.0.0.1"),
+        *("255.255.255.255", "::", "::1", "fe80::1", "febf::1", "ff02::1", "fd00:ec2::254", "::ffff:127.0.0.1"),
+        *("::ffff:169.254.169.254", "", "10.0.0.1 ", "10.0.0.256", "010.0.0.1", "kubernetes.default", "10.0.0.1:22"),
+        *("10.0.0.1\r\nHost: x", "fe80::1%eth0", "\uff11\uff10.0.0.1", "\0"),
+    ],
+    ids=ascii,
+)
+def test_addresses_that_no_peer_can_have_are_ignored(fake: FakeApi, address: str) -> None:
+    """Kubelets write them. The API server asks only for an IP address."""
+    assert not connectivity.is_peer_address(address)
+    fake.answers[PODS] = http_json({"items": [a_pod(1, address), a_pod(2, address)]})
+    with pytest.raises(NotApplicableError, match="not enough peers: 0 of 2"):
+        connectivity.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(30))
+
+
+@pytest.mark.parametrize(
+    "address", ["10.244.1.7", "100.64.0.9", "192.168.1.1", "203.0.113.9", "fd00::5", "2001:db8::7"]
+)
+def test_addresses_of_pods_are_used(address: str) -> None:
+    assert connectivity.is_peer_address(address)
+
+
+def test_an_ignored_address_is_reported(fake: FakeApi, port: int) -> None:
+    facts = run(fake, port, a_pod(1), a_pod(2), a_pod(3, "fe80::1"))
+    assert facts == {"reached": 2, "ignored": ["node-3: fe80::1"]}
 
 
 def test_a_missing_right_is_named(fake: FakeApi) -> None:
     fake.answers[PODS] = http_json({"message": "no"}, 403)
     with pytest.raises(CheckFailedError, match="the right to list pods in namespace kube-system is missing: no"):
-        matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(30))
+        connectivity.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(30))
 
 
 @pytest.mark.parametrize(
@@ -125,16 +219,16 @@ def test_a_missing_right_is_named(fake: FakeApi) -> None:
 )
 def test_a_list_that_is_none_is_not_judged(fake: FakeApi, found: dict[str, Any]) -> None:
     fake.answers[PODS] = http_json(found)
-    with pytest.raises(NotJudgedError, match="malformed"):
-        matrix.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(30))
+    with pytest.raises(InconclusiveError, match="malformed"):
+        connectivity.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(30))
 
 
 def test_it_is_a_check_like_the_others_and_off_unless_asked_for(fake: FakeApi, port: int) -> None:
-    fake.answers[PODS] = http_json({"items": [a_pod(1)]})
+    fake.answers[PODS] = http_json({"items": [a_pod(1), a_pod(2)]})
     quick = Settings()._replace(dns_test_domains=("localhost",), dns_service="")
     asked = quick._replace(connectivity_matrix=True, connectivity_port=port)
     assert "matrix" not in [job.name for job in plan.in_pod(quick, fake.access, HERE)]
     results = Runner(Limits(5, 5), Observer()).run(plan.in_pod(asked, fake.access, HERE))
-    assert [result.verdict for result in results if result.name == "matrix"] == [PASSED]
+    assert [result.verdict for result in results if result.name == "matrix"] == [Verdict.PASSED]
     outside = {job.name for job in plan.on_this_machine(asked, None, "no cluster")}
     assert "matrix" in outside

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from kube_node_ready.checks import dns, dnsquery, wire
-from kube_node_ready.checks.dnsquery import MalformedError, Question
-from kube_node_ready.checks.model import CheckFailedError, Deadline
+from kube_node_ready.checks import dns, dns_client, transport
+from kube_node_ready.checks.check import CheckFailedError, Deadline
+from kube_node_ready.checks.dns_client import MalformedError, Question
 from kube_node_ready.checks.settings import Settings
-from tests.check_servers import API_SERVICE, LOOPBACK, dns_reply, dns_server
+from tests.support.check_servers import API_SERVICE, LOOPBACK, dns_reply, dns_server
 
 NAME = "kubernetes.default.svc.cluster.local"
 QUESTION = Question(NAME)
@@ -19,19 +19,19 @@ SAMPLING = Settings().sampling
 
 def test_the_address_in_an_answer_is_found() -> None:
     with dns_server(lambda query: [dns_reply(query, API_SERVICE)]) as port:
-        reply = dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(30))
+        reply = dns_client.ask(LOOPBACK, port, QUESTION, Deadline(30))
     assert reply.addresses == (API_SERVICE,)
 
 
 def test_ipv6_addresses_are_found_too() -> None:
     with dns_server(lambda query: [dns_reply(query, "fd00::1")]) as port:
-        reply = dnsquery.ask(LOOPBACK, port, Question(NAME, dnsquery.AAAA), Deadline(30))
+        reply = dns_client.ask(LOOPBACK, port, Question(NAME, dns_client.AAAA), Deadline(30))
     assert reply.addresses == ("fd00::1",)
 
 
 def test_a_name_that_does_not_exist_is_an_answer() -> None:
     with dns_server(lambda query: [dns_reply(query, code=3)]) as port:
-        assert not dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(30)).addresses
+        assert not dns_client.ask(LOOPBACK, port, QUESTION, Deadline(30)).addresses
 
 
 @pytest.mark.parametrize(("code", "word"), [(2, "SERVFAIL"), (5, "REFUSED"), (9, "code 9")])
@@ -40,13 +40,13 @@ def test_a_server_that_cannot_or_will_not_answer_fails(code: int, word: str) -> 
         dns_server(lambda query: [dns_reply(query, code=code)]) as port,
         pytest.raises(CheckFailedError, match=f"answers {word}"),
     ):
-        dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(30))
+        dns_client.ask(LOOPBACK, port, QUESTION, Deadline(30))
 
 
 def test_an_answer_to_another_question_is_passed_over_and_the_right_one_taken() -> None:
     def answers(query: bytes) -> list[bytes]:
         number = int.from_bytes(query[:2], "big") ^ 1
-        other_name = query[:12] + dnsquery.encode(Question("example.com"), 0)[12:]
+        other_name = query[:12] + dns_client.encode(Question("example.com"), 0)[12:]
         return [
             dns_reply(query, "192.0.2.1", number=number),
             dns_reply(other_name, "192.0.2.1"),
@@ -56,7 +56,7 @@ def test_an_answer_to_another_question_is_passed_over_and_the_right_one_taken() 
         ]
 
     with dns_server(answers) as port:
-        assert dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(30)).addresses == (API_SERVICE,)
+        assert dns_client.ask(LOOPBACK, port, QUESTION, Deadline(30)).addresses == (API_SERVICE,)
 
 
 def test_a_server_that_only_talks_nonsense_gives_no_answer_and_the_error_says_so() -> None:
@@ -64,32 +64,32 @@ def test_a_server_that_only_talks_nonsense_gives_no_answer_and_the_error_says_so
         dns_server(lambda query: [dns_reply(query, API_SERVICE)[:-3]]) as port,
         pytest.raises(CheckFailedError, match=r"by UDP within 2 s; what came was no answer: a record ends too early"),
     ):
-        dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(2))
+        dns_client.ask(LOOPBACK, port, QUESTION, Deadline(2))
 
 
 def test_a_lost_packet_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dnsquery, "_SECONDS_BETWEEN_TRIES", 0.1)
+    monkeypatch.setattr(dns_client, "_SECONDS_BETWEEN_TRIES", 0.1)
     tries = itertools.count()
     with dns_server(lambda query: [] if next(tries) < 2 else [dns_reply(query, API_SERVICE)]) as port:
-        assert dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(5)).addresses == (API_SERVICE,)
+        assert dns_client.ask(LOOPBACK, port, QUESTION, Deadline(5)).addresses == (API_SERVICE,)
     assert next(tries) >= 3
 
 
 def test_a_server_that_is_always_later_than_the_next_try_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dnsquery, "_SECONDS_BETWEEN_TRIES", 0.1)
+    monkeypatch.setattr(dns_client, "_SECONDS_BETWEEN_TRIES", 0.1)
 
     def slowly(query: bytes) -> list[bytes]:
         time.sleep(0.25)
         return [dns_reply(query, API_SERVICE)]
 
     with dns_server(slowly) as port:
-        assert dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(3)).addresses == (API_SERVICE,)
+        assert dns_client.ask(LOOPBACK, port, QUESTION, Deadline(3)).addresses == (API_SERVICE,)
 
 
 def test_a_silent_server_fails_at_the_deadline() -> None:
     begun = time.monotonic()
     with dns_server(lambda _query: []) as port, pytest.raises(CheckFailedError, match=r"by UDP within 0\.3 s$"):
-        dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(0.3))
+        dns_client.ask(LOOPBACK, port, QUESTION, Deadline(0.3))
     assert 0.2 < time.monotonic() - begun < 30
 
 
@@ -98,7 +98,7 @@ def test_a_closed_port_fails_at_once() -> None:
         unused.bind((LOOPBACK, 0))
         port = unused.getsockname()[1]
     with pytest.raises(CheckFailedError, match="by UDP: Connection refused"):
-        dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(5))
+        dns_client.ask(LOOPBACK, port, QUESTION, Deadline(5))
 
 
 def test_a_truncated_answer_is_asked_for_again_by_tcp() -> None:
@@ -106,7 +106,7 @@ def test_a_truncated_answer_is_asked_for_again_by_tcp() -> None:
     with dns_server(
         lambda query: [dns_reply(query, flags=truncated)], lambda query: [dns_reply(query, API_SERVICE)]
     ) as port:
-        assert dnsquery.ask(LOOPBACK, port, QUESTION, Deadline(30)).addresses == (API_SERVICE,)
+        assert dns_client.ask(LOOPBACK, port, QUESTION, Deadline(30)).addresses == (API_SERVICE,)
 
 
 def test_a_tcp_connection_without_an_answer_fails() -> None:
@@ -114,36 +114,36 @@ def test_a_tcp_connection_without_an_answer_fails() -> None:
         dns_server(lambda query: [dns_reply(query)], lambda _query: []) as port,
         pytest.raises(CheckFailedError, match="but no DNS answer came: the connection was closed after 0 of 2 bytes"),
     ):
-        dnsquery.ask_by_tcp(LOOPBACK, port, QUESTION, Deadline(30))
+        dns_client.ask_by_tcp(LOOPBACK, port, QUESTION, Deadline(30))
 
 
 def test_a_name_that_points_at_itself_is_malformed() -> None:
-    query = dnsquery.encode(QUESTION, 7)
+    query = dns_client.encode(QUESTION, 7)
     looping = dns_reply(query, API_SERVICE).replace(b"\xc0\x0c", bytes([0xC0, len(query)]))
     with pytest.raises(MalformedError, match="a name without an end"):
-        dnsquery.decode(looping, QUESTION, 7)
+        dns_client.decode(looping, QUESTION, 7)
 
 
 class TestTheClustersServer:
     def test_it_must_know_the_api_services_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with dns_server(lambda query: [dns_reply(query, API_SERVICE)]) as port:
-            monkeypatch.setattr(dnsquery, "PORT", port)
-            proof = dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, SAMPLING, Deadline(30))
-        assert proof.facts == {"addresses": [API_SERVICE], "queries": SAMPLING.samples}
+            monkeypatch.setattr(dns_client, "PORT", port)
+            proof = dns.resolves_cluster_name(LOOPBACK, NAME, API_SERVICE, SAMPLING, Deadline(30))
+        assert proof.details == {"addresses": [API_SERVICE], "queries": SAMPLING.samples}
 
     def test_another_address_fails_and_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with dns_server(lambda query: [dns_reply(query, "192.0.2.9")]) as port:
-            monkeypatch.setattr(dnsquery, "PORT", port)
+            monkeypatch.setattr(dns_client, "PORT", port)
             with pytest.raises(
                 CheckFailedError, match=r"resolves to 192\.0\.2\.9, and the API Service is 10\.96\.0\.1"
             ):
-                dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, SAMPLING, Deadline(30))
+                dns.resolves_cluster_name(LOOPBACK, NAME, API_SERVICE, SAMPLING, Deadline(30))
 
     def test_no_address_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with dns_server(lambda query: [dns_reply(query, code=3)]) as port:
-            monkeypatch.setattr(dnsquery, "PORT", port)
+            monkeypatch.setattr(dns_client, "PORT", port)
             with pytest.raises(CheckFailedError, match=f"knows no address of {NAME}"):
-                dns.knows_the_cluster(LOOPBACK, NAME, API_SERVICE, SAMPLING, Deadline(30))
+                dns.resolves_cluster_name(LOOPBACK, NAME, API_SERVICE, SAMPLING, Deadline(30))
 
 
 class TestThePodsResolver:
@@ -156,7 +156,7 @@ class TestThePodsResolver:
         def fail(_host: str) -> list[str]:
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
-        monkeypatch.setattr(wire, "addresses_of", fail)
+        monkeypatch.setattr(transport, "addresses_of", fail)
         with pytest.raises(CheckFailedError, match=r"^does not resolve: Temporary failure .* \(asked "):
             dns.resolves("example.com", "")
 
@@ -166,14 +166,14 @@ class TestThePodsResolver:
     def test_the_api_services_name_must_lead_to_the_api_service(
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(wire, "addresses_of", lambda _host: ["192.0.2.9"])
+        monkeypatch.setattr(transport, "addresses_of", lambda _host: ["192.0.2.9"])
         with pytest.raises(CheckFailedError, match=r"resolves to 192\.0\.2\.9, and the API Service is 10\.96\.0\.1"):
             dns.resolves(name, API_SERVICE)
 
     def test_two_spellings_of_an_ipv6_address_are_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(wire, "addresses_of", lambda _host: ["fd00::1"])
+        monkeypatch.setattr(transport, "addresses_of", lambda _host: ["fd00::1"])
         assert dns.resolves(NAME, "FD00:0:0::0001")
 
     def test_any_other_name_may_lead_anywhere(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(wire, "addresses_of", lambda _host: ["192.0.2.9"])
+        monkeypatch.setattr(transport, "addresses_of", lambda _host: ["192.0.2.9"])
         assert dns.resolves("kubernetes.example.com", API_SERVICE)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from bench import samples
-from kube_node_ready.checks import dns, dnsquery, resolver, sampling, wire
-from kube_node_ready.checks.dnsquery import Question
-from kube_node_ready.checks.model import CheckFailedError, Deadline
+from kube_node_ready.checks import dns, dns_client, resolver, sampling, transport
+from kube_node_ready.checks.check import CheckFailedError, Deadline
+from kube_node_ready.checks.dns_client import Question
 from kube_node_ready.checks.resolver import Resolver
 from kube_node_ready.checks.sampling import LOST, Sampling
 from kube_node_ready.checks.settings import Settings
-from tests.check_servers import API_SERVICE, LOOPBACK, dns_reply, dns_server
-from tests.shell import ROOT
+from tests.support.check_servers import API_SERVICE, LOOPBACK, dns_reply, dns_server
+from tests.support.shell import ROOT
 
 NAME = "kubernetes.default.svc.cluster.local"
 CLUSTER = ("kube-system.svc.cluster.local", "svc.cluster.local", "cluster.local")
@@ -95,33 +95,86 @@ class TestHowManyAreTaken:
             waits.append(patience)
             return [""] * count
 
+        sampling.take(ask, DEFAULTS, Deadline(60), first_answer=0.8)
         sampling.take(ask, DEFAULTS, Deadline(60), first_answer=3)
-        assert waits == [9]
+        assert waits == [pytest.approx(2.4), *[9] * 5]
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long was waited between series, without waiting."""
+    found: list[float] = []
+    monkeypatch.setattr("kube_node_ready.checks.sampling.time.sleep", found.append)
+    return found
+
+
+class TestOverTime:
+    """A server that answers only now and then can answer all samples of one moment."""
+
+    def test_a_first_answer_that_came_late_spreads_the_samples(self, pauses: list[float]) -> None:
+        """Its first queries were lost: it answers for a while, and then no more."""
+        ask = Faults([""] * 5 + [LOST] * 48)
+        with pytest.raises(CheckFailedError, match=r"^5 of 10 queries lost$"):
+            sampling.take(ask, DEFAULTS, Deadline(10), first_answer=3)
+        assert len(pauses) == 1
+
+    def test_so_does_an_earlier_failure(self, pauses: list[float]) -> None:
+        ask = Faults([""] * 20 + [LOST] * 4)
+        with pytest.raises(CheckFailedError, match=r"^4 of 24 queries lost$"):
+            sampling.take(ask, DEFAULTS._replace(over_time=True), Deadline(10))
+        assert len(pauses) == 4
+
+    def test_a_slow_server_that_loses_nothing_passes(self, pauses: list[float]) -> None:
+        ask = Faults([""] * 100)
+        assert sampling.take(ask, DEFAULTS, Deadline(10), first_answer=3) == {"queries": 24}
+        assert ask.series == [5, 5, 5, 5, 4]
+        assert sum(pauses) == pytest.approx(2, rel=0.05)
+
+    def test_a_few_lost_packets_are_tolerated(self, pauses: list[float]) -> None:
+        ask = Faults([""] * 12 + [LOST] * 3 + [""] * 100)
+        facts = sampling.take(ask, DEFAULTS, Deadline(10), first_answer=1)
+        assert facts == {"queries": 72, "loss": "3 of 72 queries lost"}
+        assert ask.series == [5, 5, 5, 5, 4, 48]
+        assert len(pauses) == 4
+
+    def test_a_target_with_few_samples_gets_them_one_by_one(self, pauses: list[float]) -> None:
+        ask = Faults([""] * 100)
+        sampling.take(ask, Sampling(24, 5, first=3, over_time=True), Deadline(10))
+        assert ask.series == [1, 1, 1]
+        assert len(pauses) == 2
+
+    def test_little_time_is_shared(self, pauses: list[float]) -> None:
+        sampling.take(Faults([""] * 100), DEFAULTS._replace(over_time=True), Deadline(1))
+        assert all(pause <= 0.1 for pause in pauses)
+
+    def test_only_attempts_after_a_failure_take_their_time(self) -> None:
+        assert not Settings().sampling.over_time
+        assert Settings().after_failure().sampling.over_time
 
 
 class TestQueries:
     def test_every_query_is_sent_once_from_a_port_of_its_own(self) -> None:
         numbers = itertools.count()
         with dns_server(lambda query: [] if next(numbers) % 2 else [dns_reply(query)]) as port:
-            found = dnsquery.sample_by_udp(LOOPBACK, port, Question(NAME))(10, 0.2)
+            found = dns_client.sample_by_udp(LOOPBACK, port, Question(NAME))(10, 0.2)
         assert sorted(found) == [""] * 5 + [LOST] * 5
         assert next(numbers) == 10
 
     def test_lost_answers_are_awaited_together(self) -> None:
         begun = time.monotonic()
         with dns_server(lambda _query: []) as port:
-            assert dnsquery.sample_by_udp(LOOPBACK, port, Question(NAME))(24, 0.5) == [LOST] * 24
+            assert dns_client.sample_by_udp(LOOPBACK, port, Question(NAME))(24, 0.5) == [LOST] * 24
         assert time.monotonic() - begun < 5
 
     def test_answers_to_other_queries_do_not_count(self) -> None:
         with dns_server(lambda query: [b"nonsense", dns_reply(query, number=0)]) as port:
-            assert set(dnsquery.sample_by_udp(LOOPBACK, port, Question(NAME))(5, 0.2)) <= {LOST, ""}
+            assert set(dns_client.sample_by_udp(LOOPBACK, port, Question(NAME))(5, 0.2)) <= {LOST, ""}
 
     def test_a_closed_port_is_named(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unused:
             unused.bind((LOOPBACK, 0))
             port = unused.getsockname()[1]
-        assert dnsquery.sample_by_udp(LOOPBACK, port, Question(NAME))(3, 5) == ["failed (Connection refused)"] * 3
+        assert dns_client.sample_by_udp(LOOPBACK, port, Question(NAME))(3, 5) == ["failed (Connection refused)"] * 3
 
     @pytest.mark.parametrize(
         ("code", "addresses", "fault"),
@@ -135,13 +188,13 @@ class TestQueries:
     )
     def test_an_answer_without_an_address_is_a_fault(self, code: int, addresses: list[str], fault: str) -> None:
         with dns_server(lambda query: [dns_reply(query, *addresses, code=code)]) as port:
-            ask = dnsquery.sample_by_udp(LOOPBACK, port, Question(NAME), dnsquery.with_address)
+            ask = dns_client.sample_by_udp(LOOPBACK, port, Question(NAME), dns_client.with_address)
             assert ask(2, 5) == [fault] * 2
 
     def test_resolvers_that_ask_by_tcp_are_sampled_by_tcp(self) -> None:
         with dns_server(lambda _query: [], lambda query: [dns_reply(query, API_SERVICE)]) as port:
-            assert dnsquery.sample_by_tcp(LOOPBACK, port, Question(NAME))(5, 5) == [""] * 5
-        assert set(dnsquery.sample_by_tcp(LOOPBACK, port, Question(NAME))(5, 0.2)) == {LOST}
+            assert dns_client.sample_by_tcp(LOOPBACK, port, Question(NAME))(5, 5) == [""] * 5
+        assert set(dns_client.sample_by_tcp(LOOPBACK, port, Question(NAME))(5, 0.2)) == {LOST}
 
 
 class TestNames:
@@ -155,14 +208,14 @@ class TestNames:
         (tmp_path / "hosts").write_text("127.0.0.1 localhost # comment\n::1 in-hosts.example\n")
         monkeypatch.setattr(resolver, "RESOLV_CONF", str(tmp_path / "resolv.conf"))
         monkeypatch.setattr(resolver, "HOSTS", str(tmp_path / "hosts"))
-        monkeypatch.setattr(wire, "addresses_of", lambda _name: [API_SERVICE])
+        monkeypatch.setattr(transport, "addresses_of", lambda _name: [API_SERVICE])
         monkeypatch.setattr(sampling, "_PATIENCE_SECONDS", 0.2)
         monkeypatch.setattr(sampling, "_PATIENCE_FACTOR", 0)
 
     @staticmethod
     def knowing(*names: str) -> Callable[[bytes], list[bytes]]:
         """A server that knows these names and no others."""
-        known = {dnsquery.encode(Question(name), 0)[12:] for name in names}
+        known = {dns_client.encode(Question(name), 0)[12:] for name in names}
 
         def answer(query: bytes) -> list[bytes]:
             return [dns_reply(query, API_SERVICE) if query[12:] in known else dns_reply(query, code=3)]
@@ -182,45 +235,45 @@ class TestNames:
         self, name: str, full_name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with dns_server(self.knowing(full_name)) as port:
-            monkeypatch.setattr(dnsquery, "PORT", port)
+            monkeypatch.setattr(dns_client, "PORT", port)
             proof = dns.always_resolves(name, API_SERVICE, DEFAULTS, Deadline(10))
-        assert proof.facts == {"addresses": [API_SERVICE], "queries": 24}
+        assert proof.details == {"addresses": [API_SERVICE], "queries": 24}
 
     def test_a_name_that_the_server_denies_now_and_then_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         numbers = itertools.count()
         with dns_server(
             lambda query: [dns_reply(query, code=3) if next(numbers) % 2 else dns_reply(query, API_SERVICE)]
         ) as port:
-            monkeypatch.setattr(dnsquery, "PORT", port)
+            monkeypatch.setattr(dns_client, "PORT", port)
             with pytest.raises(CheckFailedError, match=rf"^12 of 24 queries answered NXDOMAIN \(asked {LOOPBACK}\)$"):
                 dns.always_resolves(NAME, API_SERVICE, DEFAULTS, Deadline(10))
 
     def test_a_name_that_only_libc_resolves_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with dns_server(self.knowing()) as port:
-            monkeypatch.setattr(dnsquery, "PORT", port)
+            monkeypatch.setattr(dns_client, "PORT", port)
             with pytest.raises(CheckFailedError, match=r"^resolves only sometimes: 127\.0\.0\.1 denied it"):
                 dns.always_resolves(NAME, API_SERVICE, DEFAULTS, Deadline(10))
 
     def test_a_wrong_address_of_the_api_service_is_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
         numbers = itertools.count()
         with dns_server(lambda query: [dns_reply(query, "192.0.2.9" if next(numbers) % 2 else API_SERVICE)]) as port:
-            monkeypatch.setattr(dnsquery, "PORT", port)
+            monkeypatch.setattr(dns_client, "PORT", port)
             with pytest.raises(CheckFailedError, match=r"^12 of 24 queries answered with another address "):
                 dns.always_resolves(NAME, API_SERVICE, DEFAULTS, Deadline(10))
 
     def test_a_search_domain_that_cannot_be_looked_up_is_passed_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def answer(query: bytes) -> list[bytes]:
-            is_known = query[12:] == dnsquery.encode(Question("example.com"), 0)[12:]
+            is_known = query[12:] == dns_client.encode(Question("example.com"), 0)[12:]
             return [dns_reply(query, API_SERVICE) if is_known else dns_reply(query, code=2)]
 
         with dns_server(answer) as port:
-            monkeypatch.setattr(dnsquery, "PORT", port)
-            assert dns.always_resolves("example.com", API_SERVICE, DEFAULTS, Deadline(10)).facts["queries"] == 24
+            monkeypatch.setattr(dns_client, "PORT", port)
+            assert dns.always_resolves("example.com", API_SERVICE, DEFAULTS, Deadline(10)).details["queries"] == 24
 
     @pytest.mark.parametrize("name", ["localhost", "In-Hosts.example"])
     def test_a_name_in_the_hosts_file_is_not_asked_for(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(dnsquery, "ask", None)
-        assert dns.always_resolves(name, "", DEFAULTS, Deadline(10)).facts == {"addresses": [API_SERVICE]}
+        monkeypatch.setattr(dns_client, "ask", None)
+        assert dns.always_resolves(name, "", DEFAULTS, Deadline(10)).details == {"addresses": [API_SERVICE]}
 
 
 class TestResolver:
@@ -281,7 +334,7 @@ class TestProbabilities:
         assert samples.release_probability(0.3, few) > 0.4
 
     def test_the_documentation_shows_the_probabilities_of_the_defaults(self) -> None:
-        assert samples.table(Settings()) in (ROOT / "docs" / "operator.md").read_text()
+        assert samples.table(Settings()) in (ROOT / "docs" / "reference" / "operator.md").read_text()
 
     @pytest.mark.parametrize(("share", "denies"), [(0.5, True), (0.3, False)])
     def test_a_small_campaign_with_the_real_check_releases_no_node(self, share: float, denies: bool) -> None:  # noqa: FBT001

@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from kube_node_ready.checks import wire
-from kube_node_ready.checks.model import CheckFailedError, Deadline, NotJudgedError
-from kube_node_ready.checks.wire import Answer, Conversation, NoAnswerError
+from kube_node_ready.checks import transport
+from kube_node_ready.checks.check import CheckFailedError, Deadline, InconclusiveError
+from kube_node_ready.checks.transport import HttpConnection, NoAnswerError, Response
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -17,7 +17,7 @@ HELLO = OK + b"Content-Length: 5\r\n\r\nhello"
 
 
 @contextmanager
-def conversing(*pieces: bytes, ends: bool = True) -> Iterator[tuple[Conversation, socket.socket]]:
+def conversing(*pieces: bytes, ends: bool = True) -> Iterator[tuple[HttpConnection, socket.socket]]:
     """A conversation with a server that has sent these already, and closes unless told otherwise."""
     ours, theirs = socket.socketpair()
 
@@ -31,13 +31,13 @@ def conversing(*pieces: bytes, ends: bool = True) -> Iterator[tuple[Conversation
     sender = threading.Thread(target=send)
     sender.start()
     try:
-        with theirs, Conversation(ours, "host:443", {}) as conversation:
+        with theirs, HttpConnection(ours, "host:443", {}) as conversation:
             yield conversation, theirs
     finally:
         sender.join()
 
 
-def asked(*pieces: bytes, ends: bool = True) -> Answer:
+def asked(*pieces: bytes, ends: bool = True) -> Response:
     with conversing(*pieces, ends=ends) as (conversation, _):
         return conversation.get("/", Deadline(20))
 
@@ -68,7 +68,7 @@ def test_a_request_that_would_be_another_one_is_not_sent(method: str, path: str,
             conversation.send(method, path, b"{}", kind, Deadline(5))
         with pytest.raises(BlockingIOError):
             server.recv(1)
-    assert isinstance(error.value, NotJudgedError), "it proves nothing about the node"
+    assert isinstance(error.value, InconclusiveError), "it proves nothing about the node"
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_request_that_would_be_another_one_is_not_sent(method: str, path: str,
 def test_a_conversation_needs_headers_that_can_be_sent(host: str, headers: dict[str, str]) -> None:
     ours, theirs = socket.socketpair()
     with theirs, pytest.raises(CheckFailedError, match="cannot send requests to ") as error:
-        Conversation(ours, host, headers)
+        HttpConnection(ours, host, headers)
     assert ours.fileno() < 0, "its connection is closed"
     assert "secret" not in str(error.value)
 
@@ -107,8 +107,8 @@ def test_no_content_is_not_waited_for() -> None:
     assert asked(b"HTTP/1.1 204 No Content\r\n\r\n", ends=False).body == b""
 
 
-LENGTHS = [b"-5", b"+5", b"0x5", b"1_0", b"5 5", b"5, 5", b"\xb2", b"", b"5\x0b", b"9" * 30, b"33554433"]
-SIZES = [b"-5", b"+5", b"0x5", b"1_0", b" 5", b"5 ", b"", b"g", b"f" * 17, b"2000001"]
+LENGTHS = [b"-5", b"+5", b"0x5", b"1_0", b"5 5", b"5, 5", b"\xb2", b"", b"5\x0b", b"9" * 30]
+SIZES = [b"-5", b"+5", b"0x5", b"1_0", b" 5", b"5 ", b"", b"g", b"f" * 17]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,15 @@ def test_a_truncated_answer_is_cut_off(answer: bytes) -> None:
         asked(answer)
 
 
+@pytest.mark.parametrize(
+    "answer", [OK + b"Content-Length: 33554433\r\n\r\n", CHUNKED + b"2000001\r\nhello"], ids=["length", "chunk"]
+)
+def test_an_answer_that_is_too_large_is_not_read(answer: bytes) -> None:
+    with pytest.raises(transport.TooLargeError, match="is too large: it claims 33554433 bytes, more than 33554432"):
+        asked(answer)
+
+
 def test_the_limit_of_a_body_is_exact() -> None:
-    size = wire._LARGEST_BODY
+    size = transport._LARGEST_BODY
     head = OK + f"Content-Length: {size}\r\n\r\n".encode()
     assert len(asked(head, b"x" * size).body) == size

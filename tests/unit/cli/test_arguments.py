@@ -1,6 +1,5 @@
 """What can be typed: arguments, their mistakes, and what the shell offers meanwhile."""
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -9,58 +8,130 @@ from pathlib import Path
 
 import pytest
 
-from kube_node_ready.console import completion, file_check, main, reference
-from kube_node_ready.console.parser import SHELLS, parsed, parser, seconds
-from kube_node_ready.verbs import VERBS
-from tests.shell import ROOT
+from kube_node_ready import version
+from kube_node_ready.cli import completion, config_check, main, node_names, status, verify
+from kube_node_ready.cli.cluster import ClusterLocation
+from kube_node_ready.cli.program import SHELLS, seconds
+from kube_node_ready.cli.selector import Requirement, Selector
+from kube_node_ready.commands import CHANGING, COMPLETE_VARIABLE, VERBS, meant
+from tests.support.shell import ROOT
+from tests.support.terminals import on_a_terminal
+from tools.docs import cli
 
 PROGRAM = Path(sys.executable).with_name("kube-node-ready")
 NODES = ("node-1", "node-2", "other")
 
 
-def offered(*words: str) -> list[str]:
-    return completion.candidates(parser("kube-node-ready"), words, lambda: NODES)[0]
+@pytest.fixture
+def _cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_names, "of_nodes", lambda *_: list(NODES))
 
 
-def wants_file(*words: str) -> bool:
-    return completion.candidates(parser("kube-node-ready"), words, lambda: NODES)[1]
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    """Return what kubectl gets."""
+    assert completion.answer("kube-node-ready", words) == 0
+    return capsys.readouterr().out.splitlines()
 
 
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.usefixtures("_cluster")
 class TestCompletion:
-    def test_verbs(self) -> None:
-        assert offered("") == list(VERBS)
-        assert offered("ver") == ["verify"]
-        assert offered("config", "") == ["check"]
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            ([""], list(VERBS)),
+            ([], list(VERBS)),
+            (["ver"], ["verify", "version"]),
+            (["config", ""], ["check"]),
+            (["help", "st"], ["status"]),
+            (["help", "config", ""], ["check"]),
+            (["no-such-command", ""], list(VERBS)),
+            (["status", "--no-such-flag", ""], list(NODES)),
+        ],
+    )
+    def test_commands(self, capsys: Capture, words: list[str], expected: list[str]) -> None:
+        assert answer(capsys, *words) == [*expected, ":4"]
 
-    def test_nodes_where_a_node_may_stand_and_none_twice(self) -> None:
-        assert offered("status", "") == list(NODES)
-        assert offered("status", "--gated", "node-") == ["node-1", "node-2"]
-        assert offered("verify", "node-1", "node-") == ["node-2"]
-        assert offered("explain", "node-1", "") == [], "it takes one"
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["status", ""], list(NODES)),
+            (["status", "--gated", "node-"], ["node-1", "node-2"]),
+            (["verify", "node-1", "node-"], ["node-2"]),
+            (["explain", "no"], ["node-1", "node-2"]),
+            (["explain", "node-1", ""], []),
+            (["status", "--namespace", "x", "no"], ["node-1", "node-2"]),
+        ],
+    )
+    def test_nodes_where_a_node_is_expected_and_none_twice(
+        self, capsys: Capture, words: list[str], expected: list[str]
+    ) -> None:
+        assert answer(capsys, *words) == [*expected, ":4"]
 
-    def test_options_and_their_choices(self) -> None:
-        assert offered("status", "--w") == ["--watch"]
-        assert offered("status", "--watch", "--wa") == []
-        assert offered("status", "-o", "") == ["table", "wide", "json", "yaml"]
-        assert offered("status", "--output", "=") == ["table", "wide", "json", "yaml"]
-        assert offered("completion", "z") == ["zsh"]
-        assert offered("status", "--namespace", "no") == [], "any word may follow"
-        assert offered("status", "--namespace", "x", "no") == ["node-1", "node-2"]
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (["status", "--w"], ["--watch"]),
+            (["status", "-o", ""], ["table", "wide", "json", "yaml"]),
+            (["status", "--output="], ["table", "wide", "json", "yaml"]),
+            (["status", "--output=y"], ["yaml"]),
+            (["completion", "z"], ["zsh"]),
+            (["status", "--namespace", "no"], []),
+            (["status", "--no-such-option=y"], []),
+        ],
+    )
+    def test_options_and_their_values(self, capsys: Capture, words: list[str], expected: list[str]) -> None:
+        assert answer(capsys, *words) == [*expected, ":4"]
 
-    def test_a_value_right_behind_its_option(self) -> None:
-        assert offered("status", "--output=y") == ["yaml"]
-        assert offered("status", "--watch=") == []
-        assert offered("status", "--no-such-option=y") == []
-        assert wants_file("status", "--kubeconfig=/etc/")
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("config", "check", ""),
+            ("status", "--kubeconfig", ""),
+            ("status", "--kubeconfig=/etc/"),
+            ("check", "--config", "a"),
+        ],
+    )
+    def test_files(self, capsys: Capture, words: tuple[str, ...]) -> None:
+        assert answer(capsys, *words) == [":0"]
 
-    def test_files(self) -> None:
-        assert wants_file("config", "check", "")
-        assert wants_file("status", "--kubeconfig", "")
-        assert not wants_file("status", "")
+    def test_a_name_that_is_not_printable_is_not_offered(
+        self, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(node_names, "of_nodes", lambda *_: ["node-1\nnode-2", "node-3", "node\x1b[2J"])
+        assert answer(capsys, "explain", "") == ["node-3", ":4"]
+
+    @pytest.mark.parametrize(
+        ("shell", "line", "expected"),
+        [
+            ("bash", "status --output = y", "plain,yaml\n"),
+            ("zsh", "status --output=y", "plain\n--output=yaml\n_\n"),
+            ("fish", "status --output=y", "plain,--output=yaml\n"),
+            ("zsh", "conf", "plain\nconfig\nValidate configuration files.\n"),
+        ],
+    )
+    def test_each_shell_gets_words_as_it_inserts_them(
+        self, capsys: Capture, monkeypatch: pytest.MonkeyPatch, shell: str, line: str, expected: str
+    ) -> None:
+        words = line.split()
+        monkeypatch.setenv(COMPLETE_VARIABLE, f"{shell}_complete")
+        monkeypatch.setenv("COMP_WORDS", f"kube-node-ready {line}")
+        monkeypatch.setenv("COMP_CWORD", words[-1] if shell == "fish" else str(len(words)))
+        assert completion.answer("kube-node-ready", []) == 0
+        assert capsys.readouterr().out == expected
+
+    @pytest.mark.parametrize("value", ["", "tcsh_complete", "bash_complete"])
+    def test_a_variable_that_no_script_sets_is_an_error(
+        self, capsys: Capture, monkeypatch: pytest.MonkeyPatch, value: str
+    ) -> None:
+        monkeypatch.setenv(COMPLETE_VARIABLE, value)
+        assert (completion.answer("kube-node-ready", []), capsys.readouterr().out) == (2, "")
 
     @pytest.mark.parametrize("shell", SHELLS)
     def test_every_shell_has_its_script(self, shell: str) -> None:
-        assert "kube-node-ready __complete" in completion.script(shell)
+        assert f"{COMPLETE_VARIABLE}={shell}_complete" in completion.script(shell)
 
     @pytest.mark.parametrize(
         ("line", "expected"),
@@ -90,7 +161,8 @@ def bash(line: str, **variables: str) -> list[str]:
     words = line.split(" ")
     ask = (
         f"{completion.script('bash')}\nCOMP_WORDS=({' '.join(word or chr(39) * 2 for word in words)})\n"
-        f"COMP_CWORD={len(words) - 1}\n_kube_node_ready\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+        f"COMP_CWORD={len(words) - 1}\n_kube_node_ready_completion kube-node-ready\n"
+        f"printf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
     )
     environment = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}", **variables}
     done = subprocess.run(["bash", "-c", ask], env=environment, capture_output=True, text=True, check=True)
@@ -107,55 +179,134 @@ class TestArguments:
 
     @pytest.mark.parametrize("text", ["", "soon", "-1s", "1d", "5 s"])
     def test_what_is_no_span_of_time(self, text: str) -> None:
-        with pytest.raises(argparse.ArgumentTypeError, match="120s, 2m and 1h30m are"):
-            seconds(text)
+        assert seconds(text) is None
 
     @pytest.mark.parametrize(
         ("words", "complaint"),
         [
-            (["verify"], "name the nodes to verify, or say --all-failed"),
-            (["verify", "a", "--all-failed"], "name the nodes to verify, or say --all-failed"),
-            (["status", "--watch", "-o", "json"], "-o json is for a single look"),
-            (["status", "--timeout", "5s"], "--timeout is for --watch and --until"),
-            (["verify", "a", "--timeout", "5s"], "--timeout is for --wait"),
-            (["status", "--timeout", "soon", "--watch"], "'soon' is no span of time"),
-            (["explain"], "NODE"),
-            (["config"], "ACTION"),
-            (["status", "--watc"], "usage: kube-node-ready status"),
-            (["status", "--watc"], "there is no --watc; did you mean --watch?"),
-            (["status", "--quite-different=1"], "there is no --quite-different\n"),
-            (["explain", "node-1", "node-2"], "'node-2' is one word too many"),
-            (["config", "check", "a.yaml", "--workers"], "there is no --workers; did you mean --worker?"),
-            (["--no-such-flag"], "there is no --no-such-flag"),
-            (["statu"], "'statu' is no verb; did you mean status?\n"),
-            (["other"], "'other' is no verb; there is status, explain, verify"),
-            (["config", "chek"], "'chek' is no verb; did you mean check?\n"),
+            (["verify"], "name the nodes to verify, or use --all-failed"),
+            (["verify", "a", "--all-failed"], "name the nodes to verify, or use --all-failed"),
+            (["status", "--watch", "-o", "json"], "--output: json cannot be combined with --watch or --until"),
+            (["status", "--timeout", "5s"], "--timeout: needs --watch or --until"),
+            (["verify", "a", "--timeout", "5s"], "--timeout: needs --wait"),
+            (["status", "--timeout", "soon", "--watch"], '--timeout: "soon" is invalid; expected a duration such as'),
+            (["status", "-o", "xml"], '--output: "xml" is invalid; expected table, wide, json or yaml\n'),
+            (
+                ["status", "-l", "a=("],
+                '--selector: "a=(" is invalid; expected a label selector such as disk=ssd,!gpu\n',
+            ),
+            (["status", "--sort-by", "x"], '--sort-by: "x" is invalid; expected name, phase, age or pool\n'),
+            (["status", "--group-by", "zone", "-o", "json"], "--output: json cannot be combined with --group-by"),
+            (["completion", "tcsh"], 'SHELL: "tcsh" is invalid; expected bash, zsh or fish\n'),
+            (["explain"], "missing argument NODE\n"),
+            (["config"], "missing command; expected check\n"),
+            (["status", "--watc"], "unknown flag --watc; did you mean --watch?\n"),
+            (["status", "--watc"], "Run 'kube-node-ready status --help' for usage.\n"),
+            (["status", "--quite-different=1"], "unknown flag --quite-different\n"),
+            (["status", "--watch=yes"], "--watch: takes no value\n"),
+            (["status", "--timeout"], "--timeout: is missing its value\n"),
+            (["explain", "node-1", "node-2"], 'unexpected argument "node-2"\n'),
+            (["explain", "node-1", "\x1b[2J"], 'unexpected argument "\ufffd[2J"\n'),
+            (["config", "check", "a.yaml", "--workers"], "unknown flag --workers; did you mean --worker?\n"),
+            (["--no-such-flag"], "unknown flag --no-such-flag\n"),
+            (["statu"], 'unknown command "statu"; did you mean status?\n'),
+            (["other"], 'unknown command "other"\n'),
+            (["config", "chek"], 'unknown command "chek"; did you mean check?\n'),
+            (["help", "statu"], 'unknown command "statu"; did you mean status?\n'),
+            (["help", "status", "x"], 'unexpected argument "x"\n'),
         ],
     )
-    def test_a_mistake_is_named(self, words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_mistake_is_named(self, words: list[str], complaint: str, capsys: Capture) -> None:
         assert code(words) == 2
         assert complaint in capsys.readouterr().err
 
-    def test_a_verb_that_is_missing_is_asked_for(self, capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(SystemExit):
-            parsed("kube-node-ready", [])
-        assert "a verb is missing: status, explain" in capsys.readouterr().err
+    @pytest.mark.parametrize("word", ["verif", "verfy", "paus", "pauze", "resum", "rseume"])
+    def test_no_typo_leads_to_a_command_that_changes_something(self, word: str, capsys: Capture) -> None:
+        assert code([word]) == 2
+        assert capsys.readouterr().err.startswith(f'kube-node-ready: unknown command "{word}"\n')
 
-    def test_nodes_may_stand_before_and_behind_options(self) -> None:
-        options = parsed("kube-node-ready", ["verify", "node-1", "--wait", "node-2"])
-        assert (options.node, options.wait) == (["node-1", "node-2"], True)
+    @pytest.mark.parametrize("verb", VERBS)
+    def test_suggestions_are_commands_that_only_read(self, verb: str) -> None:
+        assert meant(verb[:-1]) == (None if verb in CHANGING else verb)
 
-    def test_without_a_verb_there_is_help(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_nodes_can_be_before_and_after_options(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[verify.Options] = []
+
+        def run(options: verify.Options) -> int:
+            asked.append(options)
+            return 0
+
+        monkeypatch.setattr(verify, "run", run)
+        assert code(["verify", "node-1", "--wait", "node-2", "-n", "x"]) == 0
+        assert asked == [verify.Options(ClusterLocation("x"), ("node-1", "node-2"), wait=True)]
+
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            ([], status.Options(ClusterLocation("kube-system"))),
+            (
+                ["--pool", "spot", "-o", "wide"],
+                status.Options(ClusterLocation("kube-system"), pool="spot", output="wide"),
+            ),
+            (
+                ["-l", "a=b", "--sort-by=age", "--group-by=zone"],
+                status.Options(
+                    ClusterLocation("kube-system"),
+                    selector=Selector((Requirement("a", frozenset("b")),)),
+                    sort_by="age",
+                    group_by="zone",
+                ),
+            ),
+        ],
+    )
+    def test_the_options_of_status(
+        self, monkeypatch: pytest.MonkeyPatch, words: list[str], expected: status.Options
+    ) -> None:
+        asked: list[status.Options] = []
+
+        def run(options: status.Options) -> int:
+            asked.append(options)
+            return 0
+
+        monkeypatch.setattr(status, "run", run)
+        assert code(["status", *words]) == 0
+        assert asked == [expected]
+
+    def test_without_a_command_there_is_help(self, capsys: Capture) -> None:
         assert main.run("kubectl node-ready", []) == 0
         said = capsys.readouterr().out
-        assert said.startswith("usage: kubectl node-ready")
+        assert said.startswith("Usage: kubectl node-ready")
         assert all(about in said for about in VERBS.values())
 
     @pytest.mark.parametrize("verb", VERBS)
-    def test_help_teaches_by_examples(self, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_help_teaches_by_examples(self, verb: str, capsys: Capture) -> None:
         assert code([verb, "--help"]) == 0
         said = capsys.readouterr().out
-        assert verb == "config" or f"examples:\n  kube-node-ready {verb}" in said
+        assert verb in ("config", "version") or f"Examples:\n  kube-node-ready {verb}" in said
+        assert code(["help", verb]) == 0
+        assert capsys.readouterr().out == said
+
+    def test_help_without_a_command_lists_all(self, capsys: Capture) -> None:
+        assert code(["help"]) == 0
+        listed = capsys.readouterr().out
+        assert code(["--help"]) == 0
+        assert capsys.readouterr().out == listed
+
+    def test_version_is_a_command_and_a_flag(self, capsys: Capture) -> None:
+        for words in (["version"], ["--version"]):
+            assert main.run("kubectl node-ready", words) == 0
+            assert capsys.readouterr().out == f"kubectl node-ready {version.told()}\n"
+
+    def test_in_a_terminal_without_a_node_there_is_help(self) -> None:
+        bare = {name: value for name, value in os.environ.items() if name != "NODE_NAME"}
+        done = on_a_terminal([str(PROGRAM)], bare)
+        assert (done.code, "Usage: kube-node-ready" in done.text) == (0, True)
+        node = on_a_terminal([str(PROGRAM)], {**bare, "NODE_NAME": "node-1", "KUBECONFIG": "/nonexistent"})
+        assert (node.code, "Usage:" in node.text) == (3, False), "DaemonSet mode"
+
+    def test_in_a_pipe_without_a_node_it_is_daemonset_mode(self) -> None:
+        said = bash_run(f"env -u NODE_NAME {PROGRAM} </dev/null | cat; exit ${{PIPESTATUS[0]}}")
+        assert (said.returncode, "NODE_NAME" in said.stderr) == (2, True)
 
     def test_without_a_kubeconfig_one_sentence_says_so(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -163,7 +314,7 @@ class TestArguments:
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
         assert code(["status"]) == 3
         said = capsys.readouterr().err
-        assert said.startswith("kube-node-ready: there is no way to Kubernetes: ")
+        assert said.startswith("kube-node-ready: cannot connect to the Kubernetes API: ")
         assert said.count("\n") == 1
 
     @pytest.mark.parametrize("closed", ["1", "2"])
@@ -176,14 +327,19 @@ class TestArguments:
         assert said.stderr == ""
 
     def test_other_roles_do_not_load_it(self) -> None:
-        asks = "import sys; from kube_node_ready import cli; print([m for m in sys.modules if 'console' in m])"
+        asks = (
+            "import sys; from kube_node_ready import entrypoints, agent, controller, worker\n"
+            "from kube_node_ready.agent import main; from kube_node_ready.controller import runtime\n"
+            "from kube_node_ready.worker import main, responder\n"
+            "print([m for m in sys.modules if m.startswith(('kube_node_ready.cli', 'click', 'rich'))])"
+        )
         said = subprocess.run([sys.executable, "-c", asks], cwd=ROOT, capture_output=True, text=True, check=True)
         assert said.stdout.strip() == "[]"
 
     def test_completion_does_not_load_the_client(self) -> None:
         asks = (
-            "import sys; from kube_node_ready.console import main; main.run('x', ['__complete', 'st'])\n"
-            "print([m for m in ('lightkube', 'httpx2', 'msgspec') if m in sys.modules])"
+            "import sys; from kube_node_ready.cli import main; main.run('x', ['__complete', 'st'])\n"
+            "print([m for m in ('lightkube', 'httpx2', 'msgspec', 'rich') if m in sys.modules])"
         )
         said = subprocess.run([sys.executable, "-c", asks], cwd=ROOT, capture_output=True, text=True, check=True)
         assert said.stdout.splitlines() == ["status", ":4", "[]"]
@@ -204,6 +360,23 @@ class TestConfigCheck:
     @pytest.fixture
     def file(self, tmp_path: Path) -> Path:
         return tmp_path / "config.yaml"
+
+    @pytest.fixture(autouse=True)
+    def own_image(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("POD_IMAGE", "registry.example/kube-node-ready:1")
+
+    def test_an_image_that_might_not_work_is_warned_of(
+        self, file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        file.write_text("worker: {image: {repository: ghcr.io/imunhatep/kube-node-ready, tag: latest}}")
+        assert code(["config", "check", str(file)]) == 0
+        assert 'differs from the controller\'s image, "registry.example/kube-node-ready:1"' in capsys.readouterr().err
+        monkeypatch.delenv("POD_IMAGE")
+        assert code(["config", "check", str(file)]) == 0
+        assert "is the image of the Go version: its worker exits with code 3 here" in capsys.readouterr().err
+        file.write_text("")
+        assert code(["config", "check", str(file)]) == 2
+        assert "worker.image.repository: is missing" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("text", "words", "expected"),
@@ -226,7 +399,7 @@ class TestConfigCheck:
         assert code(["config", "check", str(file)]) == 2
         first, second = capsys.readouterr().err.splitlines()
         assert "did you mean maxRetries?" in first
-        assert "[config.yaml line 2]" in second
+        assert second.startswith(f"{file}:2: logging.level: ")
 
     def test_a_file_that_is_not_there_is_named_once(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
         for words in ([], ["--worker"]):
@@ -247,9 +420,9 @@ class TestConfigCheck:
             assert code(["config", "check", str(ROOT / "examples" / name)]) == 0, name
 
     def test_whose_it_is_is_seen_by_its_keys(self) -> None:
-        assert file_check.is_workers({"payload", "logging"})
-        assert not file_check.is_workers({"logging"})
-        assert not file_check.is_workers({"worker"})
+        assert config_check.looks_like_workers({"payload", "logging"})
+        assert not config_check.looks_like_workers({"logging"})
+        assert not config_check.looks_like_workers({"worker"})
 
     @pytest.mark.parametrize("name", ["values-daemonset-once.yaml", "values-two-replicas.yaml"])
     def test_values_of_the_chart_are_called_so(self, name: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -258,4 +431,4 @@ class TestConfigCheck:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "cli.md").read_text() == reference.page(), reference.__doc__
+    assert (ROOT / "docs" / "cli.md").read_text() == cli.page(), cli.__doc__

@@ -3,22 +3,32 @@
 import base64
 import io
 import json
+import os
 import socket
 import ssl
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from kube_node_ready.checks import kubeconfig, table, wire
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.checks import kubeconfig, plan, transport
 from kube_node_ready.checks.access import NoAccessError
-from kube_node_ready.checks.model import Deadline
+from kube_node_ready.checks.check import Deadline, Result
 from kube_node_ready.checks.settings import Settings
+from kube_node_ready.cli import check as table
+from kube_node_ready.cli import check_flags, words
+from kube_node_ready.cli import main as console
 from lab import pki
-from tests.check_servers import FakeApi, http
+from tests.support.check_servers import FakeApi, http
+from tests.support.cli import PROGRAM
+from tests.support.forward_proxies import forward_proxy
 
+ESCAPES = "\x1b]0;PWNED\x07\x1b[2J\x9b31m\u202e"
+ByWords = Callable[[list[str]], int]
 SETTINGS = Settings()._replace(dns_test_domains=("localhost",), check_timeout_seconds=5)
 
 
@@ -84,8 +94,8 @@ def test_the_clusters_name_is_skipped_where_nobody_knows_it(monkeypatch: pytest.
         raise socket.gaierror(socket.EAI_NONAME, f"{host} is unknown")
 
     out = io.StringIO()
-    monkeypatch.setattr(wire, "addresses_of", unknown)
-    assert table.check(Settings()._replace(check_timeout_seconds=5), None, out) == 0
+    monkeypatch.setattr(transport, "addresses_of", unknown)
+    assert table.check(Settings()._replace(check_timeout_seconds=5), None, out) == table.NOTHING_CHECKED
     assert "this machine's resolver is not the cluster's" in out.getvalue()
 
 
@@ -93,7 +103,7 @@ def test_json_is_the_workers_report(fake: FakeApi, tmp_path: Path) -> None:
     out = io.StringIO()
     table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out, output="json")
     found = json.loads(out.getvalue())
-    assert found["v"] == 1
+    assert found["v"] == 2
     assert {check["name"] for check in found["checks"]} == {"dns", "api", "network", "services", "payload", "clock"}
 
 
@@ -109,7 +119,7 @@ def test_colour_is_for_terminals_only(fake: FakeApi, tmp_path: Path, monkeypatch
     assert "\033[" not in plain.getvalue()
     assert "\033[32mpassed" in coloured.getvalue()
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not table._wants_colour(coloured)
+    assert not table._wants_color(coloured)
 
 
 def a_plugin(script: str, **further: object) -> dict[str, object]:
@@ -126,10 +136,10 @@ def test_a_credential_plugin_is_asked_for_the_token(fake: FakeApi, tmp_path: Pat
 @pytest.mark.parametrize(
     ("user", "complaint"),
     [
-        ({"exec": {"command": "no-such-plugin"}}, "no-such-plugin cannot be run: No such file"),
-        ({"exec": a_plugin("echo hint; echo please log in >&2; exit 3")}, "ended with 3: please log in"),
-        ({"exec": a_plugin("echo 0")}, "answered with no token"),
-        ({"auth-provider": {"name": "gcp"}}, "auth-provider, which Kubernetes 1.26 gave up for exec"),
+        ({"exec": {"command": "no-such-plugin"}}, "exec.apiVersion: '' is invalid"),
+        ({"exec": a_plugin("echo please log in >&2; exit 3")}, "exec plugin 'sh' exited with code 3"),
+        ({"exec": a_plugin("echo 0")}, "printed no status"),
+        ({"auth-provider": {"name": "gcp"}}, "auth-provider is not supported, as in kubectl since 1.26"),
     ],
 )
 def test_a_kubeconfig_that_gives_no_credentials_is_named_with_the_reason(
@@ -149,6 +159,16 @@ def test_a_dry_run_lists_the_checks_and_asks_nobody(fake: FakeApi, tmp_path: Pat
     assert not fake.asked
 
 
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_run_in_which_everything_was_skipped_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], output: str
+) -> None:
+    every = plan.as_skipped(plan.on_this_machine(SETTINGS, None, "a reason"))
+    monkeypatch.setattr(plan, "on_this_machine", lambda *_: every)
+    assert table.check(SETTINGS, None, io.StringIO(), output=output) == table.NOTHING_CHECKED == 4
+    assert capsys.readouterr().err == "kube-node-ready check: nothing was checked: all checks were skipped\n"
+
+
 def test_json_tells_what_was_skipped() -> None:
     out = io.StringIO()
     table.check(SETTINGS, None, out, output="json")
@@ -156,25 +176,40 @@ def test_json_tells_what_was_skipped() -> None:
     assert skipped == {"dns": False, "api": True, "network": True, "services": True, "payload": True, "clock": True}
 
 
+@pytest.fixture(params=["click", "the standard library"])
+def by_words(request: pytest.FixtureRequest) -> ByWords:
+    """`check` as it runs where click is installed, and as it runs in the image."""
+    if request.param == "click":
+        return lambda words: console.run("kube-node-ready", ["check", *words])
+    return lambda words: table.run(check_flags.parse(words))
+
+
 def test_the_command_reads_settings_from_a_file(
-    fake: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    by_words: ByWords, fake: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = tmp_path / "settings.yaml"
     settings.write_text("dnsTestDomains: [localhost]\npayload: false\n")
     config = a_kubeconfig(fake, tmp_path)
-    assert table.main(["--kubeconfig", str(config), "--config", str(settings)]) == 0
+    assert by_words(["--kubeconfig", str(config), "--config", str(settings)]) == 0
     assert "payload" not in capsys.readouterr().out
 
 
 def test_wrong_settings_and_unusable_kubeconfigs_have_their_exit_codes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    by_words: ByWords, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = tmp_path / "settings.yaml"
     settings.write_text("dnsTestDomain: [localhost]\n")
-    assert table.main(["--config", str(settings)]) == 2
+    assert by_words(["--config", str(settings)]) == 2
     assert "did you mean dnsTestDomains?" in capsys.readouterr().err
-    assert table.main(["--kubeconfig", str(tmp_path / "missing")]) == 3
-    assert "cannot be read" in capsys.readouterr().err
+    assert by_words(["--kubeconfig", str(tmp_path / "missing")]) == 3
+    assert f"cannot read {tmp_path}/missing: No such file or directory" in capsys.readouterr().err
+
+
+class Once(dict[str, bytes]):
+    """Answers that are given once."""
+
+    def __getitem__(self, path: str) -> bytes:
+        return self.pop(path)
 
 
 class TestKubeconfig:
@@ -191,7 +226,7 @@ class TestKubeconfig:
         pair, other = authority.sign("client", "someone"), authority.sign("other", "someone")
         path = pki.kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:6443", authority.certificate, pair)
         edit(path, "users", "user", {"client-certificate": str(pair.certificate), "client-key": str(other.key)})
-        with pytest.raises(NoAccessError, match="do not fit"):
+        with pytest.raises(NoAccessError, match="client-certificate or client-key is invalid"):
             kubeconfig.load(path)
 
     def test_verification_is_skipped_only_if_asked_for(self, fake: FakeApi, tmp_path: Path) -> None:
@@ -208,13 +243,40 @@ class TestKubeconfig:
         assert found.token.startswith("its-content")
         assert found.token.strip() == found.token
 
+    def test_a_rejected_token_is_renewed(self, fake: FakeApi, tmp_path: Path) -> None:
+        script = f"""echo x >> {tmp_path}/runs; echo '{{"status": {{"token": "'$(wc -l < {tmp_path}/runs)'"}}}}'"""
+        found = kubeconfig.load(a_kubeconfig(fake, tmp_path, exec=a_plugin(script)))
+        fake.answers = Once({"/api": http(status=401)})
+        with found.open(Deadline(5)) as conversation:
+            assert conversation.get("/api", Deadline(5)).status == 200
+        shown = [headers["authorization"] for _, headers in fake.asked]
+        assert shown == ["Bearer 1", "Bearer 2"]
+
+    @pytest.mark.parametrize("scheme", ["http", "socks5"])
+    def test_a_proxy_is_the_only_way(self, fake: FakeApi, tmp_path: Path, scheme: str) -> None:
+        path = a_kubeconfig(fake, tmp_path)
+        content = yaml.safe_load(path.read_text())
+        with forward_proxy(scheme) as through:
+            content["clusters"][0]["cluster"]["proxy-url"] = through.url
+            path.write_text(yaml.safe_dump(content))
+            out = io.StringIO()
+            assert table.check(SETTINGS, path, out) == 0
+            assert set(through.targets) == {f"127.0.0.1:{fake.port}"}
+        (row,) = [line for line in out.getvalue().splitlines() if line.startswith("network ") and "127.0.0.1" in line]
+        assert row.endswith(f"the kubeconfig connects through the proxy {scheme}://127.0.0.1:{through.port}")
+        asked = len(fake.asked)
+        assert table.check(SETTINGS, path, io.StringIO()) == 1, "the proxy is gone"
+        assert len(fake.asked) == asked
+
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("a: [", "is not YAML"),
-            ("[]", "holds no mapping"),
-            ("current-context: x", "has no context called 'x'"),
-            ("{current-context: x, contexts: [{name: x, context: {cluster: y}}]}", "has no cluster called 'y'"),
+            ("a: [", "not valid YAML"),
+            ("a: " + "[" * 3000, "nested too deeply"),
+            ("# " + "a" * 2**22, "expected at most 4194304"),
+            ("[]", "not a valid kubeconfig: a list; expected a mapping"),
+            ("current-context: x", 'there is no context "x"'),
+            ("{current-context: x, contexts: [{name: x, context: {cluster: y}}]}", 'there is no cluster "y"'),
         ],
     )
     def test_what_is_missing_is_named(self, tmp_path: Path, text: str, words: str) -> None:
@@ -227,11 +289,12 @@ class TestKubeconfig:
         path = a_kubeconfig(fake, tmp_path)
         for data in ("!!", base64.b64encode(b"\xff\xfe").decode()):
             edit(path, "clusters", "cluster", {"server": "https://a:1", "certificate-authority-data": data})
-            with pytest.raises(NoAccessError, match="certificate-authority-data is not base64 of PEM"):
+            with pytest.raises(NoAccessError, match="certificate-authority-data is invalid; expected PEM in base64"):
                 kubeconfig.load(path)
 
     def test_a_server_without_tls_is_refused(self, fake: FakeApi, tmp_path: Path) -> None:
         path = a_kubeconfig(fake, tmp_path)
+        edit(path, "users", "user", {})
         edit(path, "clusters", "cluster", {"server": "http://localhost:8001"})
         with pytest.raises(NoAccessError, match="server: 'http://localhost:8001' is invalid; expected an https:// URL"):
             kubeconfig.load(path)
@@ -242,7 +305,7 @@ class TestKubeconfig:
     def test_a_server_that_cannot_be_addressed_is_refused(self, fake: FakeApi, tmp_path: Path, server: str) -> None:
         path = a_kubeconfig(fake, tmp_path)
         edit(path, "clusters", "cluster", {"server": server})
-        with pytest.raises(NoAccessError, match=r"server: .* is invalid; expected an https:// URL") as refused:
+        with pytest.raises(NoAccessError, match=r"server: .* is invalid; expected a URL such as https://") as refused:
             kubeconfig.load(path)
         assert "secret" not in str(refused.value)
         assert "\n" not in str(refused.value)
@@ -253,6 +316,51 @@ class TestKubeconfig:
     ) -> None:
         path = a_kubeconfig(fake, tmp_path)
         edit(path, "users", "user", {"token": token})
-        with pytest.raises(NoAccessError, match="the token is invalid; expected visible ASCII") as refused:
+        with pytest.raises(
+            NoAccessError, match="token: a value that is not shown is invalid; expected visible ASCII"
+        ) as refused:
             kubeconfig.load(path)
         assert "secr" not in str(refused.value)
+
+
+def test_columns_align_whatever_the_width_of_characters() -> None:
+    results = [Result("dns", target, Verdict.PASSED, 1, "x") for target in ("日本語.example", "e\u0301.example")]
+    head, *rows = table.lines(results, color=False)
+    assert {words.columns(row[: row.index("passed")]) for row in rows} == {head.index("RESULT")}
+
+
+def test_no_text_of_a_server_controls_the_terminal() -> None:
+    result = Result("api", ESCAPES, Verdict.FAILED, 1, ESCAPES)
+    assert all(line.isprintable() for line in table.lines([result], color=False))
+
+
+def test_no_text_of_a_server_controls_the_terminal_as_json(fake: FakeApi, tmp_path: Path) -> None:
+    """JSON need not escape U+009B, which begins a control sequence, nor U+202E, which reverses text."""
+    message = json.dumps({"message": "PWNED\x9b31m\u202e\U000e0041"}, ensure_ascii=False).encode()
+    fake.answers["/api"] = http(message, status=403)
+    out = io.StringIO()
+    assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out, output="json") == 1
+    text = out.getvalue()
+    assert text.rstrip("\n").isprintable()
+    assert any("PWNED\x9b31m\u202e\U000e0041" in check.get("error", "") for check in json.loads(text)["checks"])
+
+
+def test_no_text_of_a_kubeconfig_controls_the_terminal(
+    by_words: ByWords, fake: FakeApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": ESCAPES.replace("\x9b", "")}
+    file = a_kubeconfig(fake, tmp_path, exec=plugin)
+    assert by_words([f"--kubeconfig={file}"]) == 3
+    error = capsys.readouterr().err
+    assert "PWNED" in error
+    assert error.rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize("redirection", [">&-", ">/dev/full", "| true"])
+@pytest.mark.parametrize("words", ["check --dry-run", "check --help", "--version"])
+def test_no_stream_ends_in_a_traceback(words: str, redirection: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = ["bash", "-c", f"{PROGRAM} {words} {redirection}"]
+    done = subprocess.run(command, capture_output=True, check=False, env=environment, text=True)
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,15 @@ import httpx2
 import pytest
 import yaml
 
-from kubernetes_daemonset import cli, dump, online, show, verbs
-from kubernetes_daemonset.changes import Change, Ref
-from kubernetes_daemonset.mistakes import Mistake, Place
-from kubernetes_daemonset.rollout import Rollout
-from tests.component import NAMESPACE, a_manifest, as_yaml, rendered
-from tests.component_tool import Ran
-from tests.unit.test_component_direct import DAEMON_SET, Answer, a_cluster, applied, refusal, to
+from kubekit.diagnostics import Diagnostic, Location
+from kubernetes_daemonset.cli import common, deploy, output
+from kubernetes_daemonset.cli import main as cli
+from kubernetes_daemonset.deploy.plan import Change, Ref
+from kubernetes_daemonset.manifest import dump
+from tests.support.component_tool import Ran
+from tests.support.manifests.builders import NAMESPACE, a_manifest, as_yaml, rendered
+from tests.unit.component.cli.test_output import on_a_terminal
+from tests.unit.component.deploy.test_apply import DAEMON_SET, Answer, a_cluster, applied, refusal, to
 
 Json = dict[str, Any]
 Run = Callable[..., Ran]
@@ -34,7 +37,7 @@ def hidden(text: str) -> set[str]:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     def run(*words: str, manifest: Json | str | None = None, answers: tuple[Answer, ...] = ()) -> Ran:
-        monkeypatch.setattr(online, "connect", lambda *_: a_cluster(*answers))
+        monkeypatch.setattr(deploy, "connect", lambda *_: a_cluster(*answers))
         if manifest is not None:
             (tmp_path / "agent.yaml").write_text(manifest if isinstance(manifest, str) else as_yaml(manifest))
             words = (*words, "-f", str(tmp_path / "agent.yaml"))
@@ -212,31 +215,26 @@ TROUBLES = {
 def test_troubles_of_a_rollout(run: Run, path: str, item: Json) -> None:
     answers = (
         to("GET", DAEMON_SET, httpx2.Response(200, json=an_evil_agent())),
-        to("GET", path, httpx2.Response(200, json={"items": [item], "metadata": {}})),
+        to("GET", path, httpx2.Response(200, json={"items": [item | {"metadata": {}}], "metadata": {}})),
     )
     ran = run("apply", "--timeout=0", manifest=a_manifest(), answers=answers)
     assert ran.code == 4
     assert_clean(ran)
 
 
-def test_progress_on_a_terminal_writes_its_own_sequences_only(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setattr("sys.stderr.fileno", lambda: 2, raising=False)
-    monkeypatch.setattr("os.get_terminal_size", lambda _: type("Size", (), {"columns": 400}))
-    show.Progress("agent")(Rollout(2, 1, 1, seen=True), f"1 pod: {EVIL}\nkubernetes-daemonset: all is well")
-    written = capsys.readouterr().err
-    assert not hidden(written.removeprefix("\r\033[2K"))
-    assert "\n" not in written
+def test_progress_on_a_terminal_writes_its_own_sequences_only() -> None:
+    shown = on_a_terminal("end", trouble=f"1 pod: {EVIL.replace(chr(0), '')}\nkubernetes-daemonset: all is well")
+    own = re.compile(r"\x1b\[(\?25[hl]|[0-9;]*m|[12]?K|1A)|\r")
+    assert not hidden(own.sub("", shown)), ascii(shown)
+    assert not [line for line in own.sub("", shown).split("\n") if line.startswith("kubernetes-daemonset")]
 
 
 def test_no_message_can_pass_for_two(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     forged = "denied\nkubernetes-daemonset: applied"
-    verbs.say(forged)
+    common.say(forged)
     assert capsys.readouterr().err == "denied\\nkubernetes-daemonset: applied\n"
-    one = Mistake("spec.a\nb", "c\nd", Place("file\nname", 1, 2))
-    assert show.mistake(one) == "file\\nname:1:2: error: spec.a\\nb: c\\nd"
+    one = Diagnostic("spec.a\nb", "c\nd", Location("file\nname", 1, 2))
+    assert output.format_diagnostic(one) == "file\\nname:1:2: error: spec.a\\nb: c\\nd"
     ran = run("outputs", manifest=a_manifest(), answers=(to("GET", "/", refusal(403, "Forbidden", forged)),))
     assert not [line for line in ran.err.splitlines()[1:] if not line.startswith("  ")]
 
@@ -247,7 +245,11 @@ def test_colors_are_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     body = {"kind": "ConfigMap", "metadata": {"name": EVIL}, "data": {"a": EVIL}}
     change = Change(Ref("ConfigMap", EVIL, EVIL), None, body)
     ours = {f"\033[{color}m" for color in ("31", "32", "33", "36", "1", "0")}
-    for text in (show.difference(change), show.changes([change]), show.mistake(Mistake(EVIL, EVIL, Place(EVIL)))):
+    for text in (
+        output.difference(change),
+        output.changes([change]),
+        output.format_diagnostic(Diagnostic(EVIL, EVIL, Location(EVIL))),
+    ):
         for sequence in ours:
             text = text.replace(sequence, "")  # noqa: PLW2901
         assert not hidden(text)

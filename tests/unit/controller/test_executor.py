@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 import pytest
 
-from kube_node_ready.effects import DryRun, ForeignWorker, Setup, Writer
-from kube_node_ready.kube.errors import AlreadyExists, KubeError, LostRace, Refused, Throttled
-from kube_node_ready.objects import Pod
-from kube_node_ready.verify.fingerprint import fingerprint
-from kube_node_ready.verify.model import ConfirmWorker, Node, StartWorker, Worker
-from kube_node_ready.verify.workerpod import PodTemplate, name_of, read_worker, worker_pod
-from tests.model import POLICY
+from kube_node_ready.api.objects import Pod
+from kube_node_ready.controller.execution import ExecutorContext, ForeignWorker
+from kube_node_ready.controller.executor import Executor
+from kube_node_ready.kube.errors import AlreadyExists, Conflict, KubeError, Rejected, Throttled
+from kube_node_ready.verification.fingerprint import fingerprint
+from kube_node_ready.verification.model import ConfirmWorker, Node, StartWorker, Worker
+from kube_node_ready.verification.worker_pod import PodTemplate, worker_name, worker_pod
+from kube_node_ready.verification.worker_status import read_worker
+from tests.support.model_cluster import POLICY
 
 if TYPE_CHECKING:
-    from kube_node_ready.effects import Stores
-    from kube_node_ready.kube.client import Kube
+    from kube_node_ready.controller.execution import CacheSink
+    from kube_node_ready.kube.client import KubeClient
 
 UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 NODE = Node("a", UID)
@@ -70,10 +72,12 @@ class Known:
     def worker_written(self, pod: Pod) -> None:
         self.written.append(pod.metadata.name)
 
+    worker_found = worker_written
 
-def a_writer(server: Server, known: Known) -> Writer:
-    setup = Setup(lambda: datetime.now(UTC), "test", "")
-    return Writer(cast("Kube", server), cast("Stores", known), POLICY, TEMPLATE, setup)
+
+def a_writer(server: Server, known: Known) -> Executor:
+    setup = ExecutorContext(lambda: datetime.now(UTC), "test", "")
+    return Executor(cast("KubeClient", server), cast("CacheSink", known), POLICY, TEMPLATE, setup)
 
 
 def a_pod(server: Server, **metadata: Any) -> Json:  # noqa: ANN401  as in JSON
@@ -107,9 +111,18 @@ def test_a_worker_that_admission_did_not_make_of_the_template_is_not_confirmed()
 def test_a_worker_that_cannot_be_compared_is_not_confirmed() -> None:
     server, known = Server(), Known()
     worker = a_worker(a_pod(server))
-    server.failure = Refused(400, "BadRequest", "the webhook does not support dry run")
+    server.failure = Rejected(400, "BadRequest", "the webhook does not support dry run")
     with pytest.raises(ForeignWorker, match=r"cannot confirm that pod .* is a worker: the webhook does not support"):
         asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
+    assert not known.admitted
+
+
+def test_a_worker_in_progress_that_cannot_be_compared_is_left_alone() -> None:
+    """Running workers can use up a quota, and then a dry run is rejected."""
+    server, known = Server(), Known()
+    worker = a_worker(a_pod(server))
+    server.failure = Rejected(403, "Forbidden", "exceeded quota")
+    assert not asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker, early=True)))
     assert not known.admitted
 
 
@@ -134,7 +147,7 @@ def test_the_answer_to_a_creation_is_what_workers_are_compared_with() -> None:
     server, known = Server(), Known()
     asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
     assert known.admitted == [fingerprint(a_pod(server)["spec"])]
-    assert known.written == [name_of(UID, 1)]
+    assert known.written == [worker_name(UID, 1)]
 
 
 @pytest.mark.parametrize("metadata", [{"ownerReferences": []}, {"labels": {}}], ids=["owner", "labels"])
@@ -146,9 +159,9 @@ def test_a_worker_that_admission_makes_unrecognizable_is_reported(metadata: Json
         return pod
 
     server.admit = admit  # type: ignore[method-assign]
-    with pytest.raises(Refused, match="admission changed its owner or its labels"):
+    with pytest.raises(Rejected, match="admission changed its owner or its labels"):
         asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
-    assert server.calls[-1] == ("delete pod-uid", f"{PODS}/{name_of(UID, 1)}")
+    assert server.calls[-1] == ("delete pod-uid", f"{PODS}/{worker_name(UID, 1)}")
     assert not known.admitted
     assert not known.written
 
@@ -158,7 +171,7 @@ def test_a_worker_of_a_previous_process_is_taken_over() -> None:
     server = Server(a_pod(server))
     server.failure = AlreadyExists(409, "AlreadyExists", "it exists")
     asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
-    assert known.written == [name_of(UID, 1)]
+    assert known.written == [worker_name(UID, 1)]
     assert not known.admitted, "what it runs is compared when it has a result"
 
 
@@ -174,9 +187,9 @@ def test_a_pod_that_only_has_the_name_of_a_worker_is_deleted(metadata: Json) -> 
     known = Known()
     server = Server(a_pod(Server(), **metadata))
     server.failure = AlreadyExists(409, "AlreadyExists", "it exists")
-    with pytest.raises(LostRace):
+    with pytest.raises(Conflict):
         asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
-    assert server.calls[-1] == ("delete old-uid", f"{PODS}/{name_of(UID, 1)}")
+    assert server.calls[-1] == ("delete old-uid", f"{PODS}/{worker_name(UID, 1)}")
     assert not known.written
 
 
@@ -187,10 +200,3 @@ def test_a_name_that_a_finalizer_keeps_is_given_up() -> None:
     server.failure = AlreadyExists(409, "AlreadyExists", "it exists")
     with pytest.raises(ForeignWorker, match="has the name of the worker, and cannot be deleted"):
         asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
-
-
-def test_a_dry_run_goes_on_to_what_would_follow() -> None:
-    known = Known()
-    worker = a_worker(a_pod(Server()))
-    assert asyncio.run(DryRun(cast("Stores", known)).apply(ConfirmWorker(NODE, worker)))
-    assert known.admitted == [worker.fingerprint]

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 import pytest
 
-from kube_node_ready import objects
-from kube_node_ready.karpenter import Claim, LookUpFailed, find_claim
+from kube_node_ready.api import objects
+from kube_node_ready.controller.karpenter import Claim, ClaimLookupFailed, find_claim
 from kube_node_ready.kube.errors import NotFound
-from kube_node_ready.verify.model import Node
-from kube_node_ready.verify.nodes import read_node
-from tests.model import POLICY
-from tests.unit.test_api_paths import HOSTILE
+from kube_node_ready.verification.model import Node
+from kube_node_ready.verification.node_reader import read_node
+from tests.support.model_cluster import POLICY
+from tests.unit.api.test_paths import HOSTILE
 
 if TYPE_CHECKING:
-    from kube_node_ready.kube.client import Kube
+    from kube_node_ready.kube.client import KubeClient
 
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 
@@ -25,15 +25,15 @@ class Server:
 
     def __init__(self, *claims: dict[str, Any]) -> None:
         self.asked: list[str] = []
-        self._answers: dict[str, object] = {"/apis/karpenter.sh": {"versions": [{"version": "v1"}]}}
-        self._answers[CLAIMS] = {"items": claims}
-        self._answers |= {f"{CLAIMS}/{claim['metadata']['name']}": claim for claim in claims}
+        self.answers: dict[str, object] = {"/apis/karpenter.sh": {"versions": [{"version": "v1"}]}}
+        self.answers[CLAIMS] = {"items": claims}
+        self.answers |= {f"{CLAIMS}/{claim['metadata']['name']}": claim for claim in claims}
 
     async def get(self, path: str, **_: object) -> bytes:
         self.asked.append(path)
-        if path not in self._answers:
+        if path not in self.answers:
             raise NotFound(404, "NotFound", path)
-        return msgspec.json.encode(self._answers[path])
+        return msgspec.json.encode(self.answers[path])
 
 
 def a_claim(name: str, node: str, **status: str) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def a_node(*owners: tuple[str, str], provider_id: str = "") -> Node:
 
 
 def found(server: Server, node: Node) -> Claim | None:
-    return asyncio.run(find_claim(cast("Kube", server), node))
+    return asyncio.run(find_claim(cast("KubeClient", server), node))
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -72,7 +72,7 @@ def test_the_claim_that_names_the_node_is_its_own() -> None:
 
 @pytest.mark.parametrize("claims_node", ["b", ""], ids=["of another node", "without a node yet"])
 def test_a_claim_that_does_not_name_the_node_is_spared(claims_node: str) -> None:
-    with pytest.raises(LookUpFailed, match="its owner, NodeClaim other, belongs to "):
+    with pytest.raises(ClaimLookupFailed, match="its owner, NodeClaim other, belongs to "):
         found(Server(a_claim("other", claims_node)), a_node(("other", "uid-of-other")))
 
 
@@ -83,10 +83,39 @@ def test_a_claim_of_another_uid_is_not_the_owner() -> None:
 def test_a_claim_of_another_machine_is_spared() -> None:
     server = Server(a_claim("mine", "a", providerID="aws:///i-1"))
     assert found(server, a_node(provider_id="aws:///i-1"))
-    with pytest.raises(LookUpFailed, match="has providerID aws:///i-1, the Node has aws:///i-2"):
+    with pytest.raises(ClaimLookupFailed, match="has providerID aws:///i-1, the Node has aws:///i-2"):
         found(server, a_node(provider_id="aws:///i-2"))
 
 
 def test_a_name_that_the_server_itself_gets_wrong_is_not_used() -> None:
-    with pytest.raises(LookUpFailed, match="cannot look up its NodeClaim"):
+    with pytest.raises(ClaimLookupFailed, match="cannot look up its NodeClaim"):
         found(Server(a_claim("x/../../../api/v1/nodes/b", "a")), a_node())
+
+
+@pytest.mark.parametrize("groups", [[], ["apps"], ["apps", "karpenter.k8s.aws"]])
+def test_a_server_that_does_not_list_the_group_has_no_karpenter(groups: list[str]) -> None:
+    assert found(without_karpenter(kind="APIGroupList", groups=groups), a_node()) is None
+
+
+def test_a_404_for_a_group_that_the_server_lists_is_no_answer() -> None:
+    """A proxy can answer so. Without the claim, the node would be deleted past Karpenter."""
+    server = without_karpenter(kind="APIGroupList", groups=["apps", "karpenter.sh"])
+    with pytest.raises(ClaimLookupFailed, match=r"lists karpenter\.sh, but answers that it does not exist"):
+        found(server, a_node())
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"kind": "Status", "groups": []}, {"kind": "APIGroupList"}])
+def test_a_404_without_the_list_of_groups_is_no_answer(answer: object) -> None:
+    server = Server()
+    del server.answers["/apis/karpenter.sh"]
+    if answer is not None:
+        server.answers["/apis"] = answer
+    with pytest.raises(ClaimLookupFailed):
+        found(server, a_node())
+
+
+def without_karpenter(kind: str, groups: list[str]) -> Server:
+    server = Server()
+    del server.answers["/apis/karpenter.sh"]
+    server.answers["/apis"] = {"kind": kind, "groups": [{"name": name, "versions": []} for name in groups]}
+    return server

@@ -7,27 +7,26 @@ from dataclasses import dataclass, field
 import pytest
 from prometheus_client.exposition import generate_latest
 
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.api.record import Outcome, VerificationRecord
+from kube_node_ready.api.report import Report
+from kube_node_ready.controller.metrics import Metrics
 from kube_node_ready.kube.client import Call
-from kube_node_ready.kube.queue import Queue
-from kube_node_ready.metrics import Metrics
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify.model import (
+from kube_node_ready.kube.workqueue import WorkQueue
+from kube_node_ready.verification.model import (
     Gate,
     Node,
-    Outcome,
+    OpenGate,
     Phase,
     Policy,
-    Record,
-    Release,
     Removal,
     RemovalPolicy,
     StartWorker,
     State,
     Worker,
-    WriteRecord,
+    WriteStatus,
 )
-from kube_node_ready.verify.report import Report
-from tests.model import Cluster
+from tests.support.model_cluster import Cluster
 
 GATE = Taint("node-ready/unverified", "NoSchedule")
 POLICY = Policy((Gate(GATE.key, GATE.effect),), max_failures=3)
@@ -50,12 +49,18 @@ def page(metrics: Metrics) -> dict[str, float]:
 
 def described(fleet: Fleet, *, per_node: bool = True, policy: Policy = POLICY) -> dict[str, float]:
     metrics = Metrics(policy)
-    metrics.describe(fleet, per_node=per_node)
+    metrics.export_state(fleet, per_node=per_node)
     return page(metrics)
 
 
-def a_node(name: str, record: Record | None = None, *, labelled: bool = False) -> Node:
-    return Node(name, f"uid-{name}", labelled=labelled, taints=() if labelled else (GATE,), record=record or Record())
+def a_node(name: str, record: VerificationRecord | None = None, *, labelled: bool = False) -> Node:
+    return Node(
+        name,
+        f"uid-{name}",
+        labelled=labelled,
+        taints=() if labelled else (GATE,),
+        record=record or VerificationRecord(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +94,7 @@ def test_nodes_are_counted_by_what_they_are_now() -> None:
     nodes = [
         a_node("new"),
         a_node("busy"),
-        a_node("bad", Record(1, failures=1, outcome=Outcome.FAILED)),
+        a_node("bad", VerificationRecord(1, failures=1, outcome=Outcome.FAILED)),
         a_node("good", labelled=True),
         Node("not-ours", "uid"),
     ]
@@ -101,8 +106,11 @@ def test_nodes_are_counted_by_what_they_are_now() -> None:
 
 
 def test_a_nodes_series_go_with_the_node() -> None:
-    metrics, fleet = Metrics(POLICY), Fleet([a_node("a", Record(2, failures=2, outcome=Outcome.FAILED)), a_node("b")])
-    metrics.describe(fleet, per_node=True)
+    metrics, fleet = (
+        Metrics(POLICY),
+        Fleet([a_node("a", VerificationRecord(2, failures=2, outcome=Outcome.FAILED)), a_node("b")]),
+    )
+    metrics.export_state(fleet, per_node=True)
     assert page(metrics)['kube_node_ready_verification_status{node="a",status="failed"}'] == 1
     assert page(metrics)['kube_node_ready_retry_attempts_total{node="a"}'] == 2
     fleet.nodes = [a_node("b")]
@@ -117,9 +125,18 @@ def test_series_of_single_nodes_can_be_switched_off() -> None:
 def test_worker_pods_are_counted_by_status() -> None:
     states = [State.PENDING, State.RUNNING, State.RUNNING, State.FAILED]
     shown = described(Fleet(workers=[Worker(f"w{n}", f"u{n}", "x", 1, state=state) for n, state in enumerate(states)]))
-    by_status = {word: shown[f'kube_node_ready_worker_pods{{status="{word}"}}'] for word in ("running", "succeeded")}
-    assert by_status == {"running": 2, "succeeded": 0}
+    words = ("pending", "running", "succeeded", "failed")
+    by_status = {word: shown[f'kube_node_ready_worker_pods{{status="{word}"}}'] for word in words}
+    assert by_status == {"pending": 1, "running": 2, "succeeded": 0, "failed": 1}
     assert shown["kube_node_ready_controller_worker_pods_active"] == 3
+
+
+def test_worker_pods_that_succeeded_are_counted_from_the_start() -> None:
+    """They are deleted immediately, so the number of those that exist would be near zero."""
+    metrics = Metrics(POLICY)
+    metrics.export_state(Fleet(workers=[Worker("w", "u", "x", 1, state=State.PASSED)]), per_node=False)
+    metrics.workers_succeeded.inc(148)
+    assert page(metrics)['kube_node_ready_worker_pods{status="succeeded"}'] == 148
 
 
 def test_the_budget_is_shown_for_each_pool() -> None:
@@ -130,7 +147,9 @@ def test_the_budget_is_shown_for_each_pool() -> None:
 
 
 def test_a_labelled_node_whose_gate_came_back_is_not_verified() -> None:
-    gated = Node("a", "uid-a", labelled=True, taints=(GATE,), record=Record(3, failures=2, outcome=Outcome.FAILED))
+    gated = Node(
+        "a", "uid-a", labelled=True, taints=(GATE,), record=VerificationRecord(3, failures=2, outcome=Outcome.FAILED)
+    )
     shown = described(Fleet([gated]))
     assert shown['kube_node_ready_verification_status{node="a",status="failed"}'] == 1
     assert shown["kube_node_ready_controller_nodes_verified"] == 0
@@ -147,7 +166,7 @@ def test_a_verdict_counts_once_however_often_its_effects_lose_a_race(verdict: st
     cluster.pass_time(cluster.policy.first_backoff)
     for _ in range(3):
         decision = cluster.decide("a")
-        metrics.decided(before, decision)
+        metrics.on_decision(before, decision)
         before = decision.phase
     assert before is phase
     assert page(metrics)[f'kube_node_ready_verifications_total{{status="{status}"}}'] == 1
@@ -156,8 +175,8 @@ def test_a_verdict_counts_once_however_often_its_effects_lose_a_race(verdict: st
 
 def test_effects_count_when_they_were_carried_out() -> None:
     metrics, node = Metrics(POLICY), a_node("a")
-    metrics.done(StartWorker(node, 1))
-    metrics.done(Release(node, Record(1, outcome=Outcome.PASSED)))
+    metrics.on_effect(StartWorker(node, 1))
+    metrics.on_effect(OpenGate(node, VerificationRecord(1, outcome=Outcome.PASSED)))
     shown = page(metrics)
     assert shown["kube_node_ready_controller_worker_pods_created_total"] == 1
     assert shown['kube_node_ready_node_taint_removal_total{status="success"}'] == 1
@@ -167,7 +186,9 @@ def test_effects_count_when_they_were_carried_out() -> None:
 def test_a_node_is_exhausted_once() -> None:
     metrics = Metrics(POLICY)
     for failures in range(1, 6):
-        metrics.done(WriteRecord(a_node("a"), Record(failures, failures=failures, outcome=Outcome.FAILED)))
+        metrics.on_effect(
+            WriteStatus(a_node("a"), VerificationRecord(failures, failures=failures, outcome=Outcome.FAILED))
+        )
     assert page(metrics)["kube_node_ready_verification_exhausted_total"] == 1
     assert page(metrics)["kube_node_ready_verification_retries_total"] == 5
 
@@ -185,7 +206,7 @@ def test_a_report_cannot_make_up_series() -> None:
         checks = f'[{{"name":"{name}","ok":false}},{{"name":"dns","ok":false,"target":"{name}"}}]'
         pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = f'{{"v":1,"checks":{checks}}}'
         assert isinstance(cluster.decide(name).verdict and cluster.decide(name).verdict.report, Report)  # type: ignore[union-attr]
-        metrics.decided(None, cluster.decide(name))
+        metrics.on_decision(None, cluster.decide(name))
     shown = page(metrics)
     assert shown['kube_node_ready_check_failures_total{check="other"}'] == 20
     assert shown['kube_node_ready_dns_check_total{domain="other",status="failed"}'] == 20
@@ -195,9 +216,9 @@ def test_a_report_cannot_make_up_series() -> None:
 
 def test_calls_are_counted_and_a_watch_has_no_duration() -> None:
     metrics = Metrics(POLICY)
-    metrics.called(Call("patch", "nodes/status", 200, 0.01))
-    metrics.called(Call("patch", "nodes/status", 0, 30))
-    metrics.called(Call("watch", "pods", 200, 0.01))
+    metrics.on_api_call(Call("patch", "nodes/status", 200, 0.01))
+    metrics.on_api_call(Call("patch", "nodes/status", 0, 30))
+    metrics.on_api_call(Call("watch", "pods", 200, 0.01))
     shown = page(metrics)
     name = "kube_node_ready_controller_api_requests_total"
     assert shown[f'{name}{{code="none",resource="nodes/status",verb="patch"}}'] == 1
@@ -207,7 +228,7 @@ def test_calls_are_counted_and_a_watch_has_no_duration() -> None:
 
 def test_the_backlog_can_be_asked_for_by_the_servers_thread() -> None:
     async def main() -> int:
-        queue = Queue()
+        queue = WorkQueue()
         queue.add("due")
         queue.add("later", after=60)
         return await asyncio.to_thread(lambda: queue.depth)

@@ -10,16 +10,17 @@ import pytest
 import uvloop
 import yaml
 
-from kube_node_ready import lifecycle
+from kube_node_ready.controller import runtime
+from kube_node_ready.settings.controller import Config, Kubernetes
 from lab import pki
-from tests.operator import a_config
-from tests.signals import STOPPED_AS_SOON_AS_IT_SERVES
+from tests.support.controller_process import a_config
+from tests.support.signals import STOPPED_AS_SOON_AS_IT_SERVES
 
 
 def test_an_error_that_only_the_loop_hears_of_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     async def meet_it() -> None:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lifecycle.told_by_the_loop)
+        loop.set_exception_handler(runtime.log_loop_error)
         loop.call_soon(int, "none")
         await asyncio.sleep(0)
 
@@ -35,8 +36,17 @@ def test_whoever_sees_it_serve_can_stop_it(tmp_path: Path) -> None:
     nowhere = pki.kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:1", authority, "a-token")
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(a_config("default")))
-    program = STOPPED_AS_SOON_AS_IT_SERVES + "from kube_node_ready.cli import controller; controller()"
+    program = STOPPED_AS_SOON_AS_IT_SERVES + "from kube_node_ready.entrypoints import controller; controller()"
     argv = [sys.executable, "-c", program, f"--config={config}", f"--kubeconfig={nowhere}"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout.splitlines()[-1])["msg"] == "Stopped"
+    assert json.loads(done.stdout.splitlines()[-1])["msg"] == "Controller stopped"
+
+
+def test_the_variable_is_not_an_explicit_kubeconfig() -> None:
+    """Because files that it names, and that do not exist, are skipped."""
+    config = Config(kubernetes=Kubernetes(kubeconfig_path="/a:/b"))
+    assert runtime._kubeconfig(config, {}) == Path("/a:/b")
+    assert runtime._kubeconfig(config, {"KUBECONFIG": "/c"}) == Path("/a:/b")
+    assert runtime._kubeconfig(config, {"KUBECONFIG": "/a:/b"}) is None
+    assert runtime._kubeconfig(Config(), {}) is None

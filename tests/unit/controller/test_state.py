@@ -2,9 +2,14 @@
 
 from datetime import timedelta
 
-from kube_node_ready.gather import View
-from kube_node_ready.verify.model import Node, Outcome, Pool, Record, State, Worker
-from tests.model import POLICY, START
+from msgspec.structs import replace
+
+from kube_node_ready.api.record import Outcome, VerificationRecord
+from kube_node_ready.api.report import Report, TargetResult
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.controller.state import ClusterState
+from kube_node_ready.verification.model import Node, Pool, State, Worker
+from tests.support.model_cluster import POLICY, START
 
 HOUR = timedelta(hours=1)
 
@@ -15,37 +20,37 @@ def a_worker(node_uid: str, *, finished: bool = True) -> Worker:
 
 def test_a_worker_whose_node_left_our_sight_is_a_stray_after_a_while() -> None:
     node = Node("a", "node-uid")
-    view = View(POLICY, {"a": node}, 10)
+    view = ClusterState(POLICY, {"a": node}, 10)
     view.node_changed(None, node)
     view.worker_changed(None, a_worker("node-uid"))
-    assert not list(view.strays(START + 2 * HOUR)), "its node is there"
+    assert not list(view.orphans(START + 2 * HOUR)), "its node is there"
     view.node_changed(node, None)
-    assert not list(view.strays(START + HOUR / 2)), "it may be another controller's"
-    assert list(view.strays(START + 2 * HOUR)) == [a_worker("node-uid")]
+    assert not list(view.orphans(START + HOUR / 2)), "it may be another controller's"
+    assert list(view.orphans(START + 2 * HOUR)) == [a_worker("node-uid")]
 
 
 def test_a_worker_that_runs_is_no_stray() -> None:
-    view = View(POLICY, {}, 10)
+    view = ClusterState(POLICY, {}, 10)
     view.worker_changed(None, a_worker("node-uid", finished=False))
-    assert not list(view.strays(START + 2 * HOUR))
+    assert not list(view.orphans(START + 2 * HOUR))
 
 
 def test_verified_nodes_that_are_checked_again_make_no_rush() -> None:
     nodes = {f"n{number}": Node(f"n{number}", f"uid-{number}", labelled=True) for number in range(40)}
-    view = View(POLICY, nodes, slots=100)
+    view = ClusterState(POLICY, nodes, slots=100)
     for number, node in enumerate(nodes.values()):
         view.node_changed(None, node)
         view.worker_changed(None, Worker(f"w{number}", f"w-uid-{number}", node.uid, 2))
     seen = view.snapshot("n0", START)
     assert seen
-    assert not seen.rush
-    assert seen.many_rechecks
+    assert not seen.burst
+    assert seen.recheck_limit_reached
     for number, node in enumerate(nodes.values()):
         done = Worker(f"w{number}", f"w-uid-{number}", node.uid, 2, finished=True)
         view.worker_changed(Worker(f"w{number}", f"w-uid-{number}", node.uid, 2), done)
     seen = view.snapshot("n0", START)
     assert seen
-    assert not seen.many_rechecks
+    assert not seen.recheck_limit_reached
 
 
 def running(number: int, node: Node, *, ran_on: str = "") -> Worker:
@@ -55,7 +60,7 @@ def running(number: int, node: Node, *, ran_on: str = "") -> Worker:
 def test_slots_are_taken_by_workers_of_nodes_that_are_there() -> None:
     node = Node("a", "node-uid")
     nodes = {"a": node}
-    view = View(POLICY, nodes, slots=1)
+    view = ClusterState(POLICY, nodes, slots=1)
     view.worker_changed(None, running(1, node))
     assert view.free_slots == 1, "its node is not known yet"
     view.node_changed(None, node)
@@ -69,7 +74,7 @@ def test_a_node_that_is_being_deleted_gives_its_slot_back() -> None:
     node = Node("a", "node-uid")
     leaving = Node("a", "node-uid", deleting=True)
     nodes = {"a": node}
-    view = View(POLICY, nodes, slots=1)
+    view = ClusterState(POLICY, nodes, slots=1)
     view.node_changed(None, node)
     view.worker_changed(None, running(1, node))
     assert view.free_slots == 0
@@ -80,7 +85,7 @@ def test_a_node_that_is_being_deleted_gives_its_slot_back() -> None:
 
 def test_a_node_takes_one_slot_however_many_pods_pass_for_its_workers() -> None:
     node = Node("a", "node-uid")
-    view = View(POLICY, {"a": node}, slots=2)
+    view = ClusterState(POLICY, {"a": node}, slots=2)
     view.node_changed(None, node)
     for number in range(20):
         view.worker_changed(None, running(number, node))
@@ -91,9 +96,26 @@ def test_a_node_takes_one_slot_however_many_pods_pass_for_its_workers() -> None:
     assert view.free_slots == 2
 
 
+def test_pods_of_other_clients_take_no_slots() -> None:
+    nodes = {name: Node(name, f"uid-{name}") for name in ("ours", "theirs", "edited")}
+    view = ClusterState(POLICY, nodes, slots=3)
+    for name, node in nodes.items():
+        view.node_changed(None, node)
+        view.worker_changed(None, replace(running(1, node), uid=name, fingerprint=name))
+    assert view.free_slots == 0, "each can be the worker of a previous process"
+    view.admitted("ours")
+    assert view.free_slots == 2
+    view.admitted("edited")
+    assert view.free_slots == 1
+    edited = replace(running(1, nodes["edited"]), uid="edited", fingerprint="edited")
+    view.worker_changed(edited, replace(edited, fingerprint="other"))
+    view.worker_changed(replace(edited, fingerprint="other"), edited)
+    assert view.free_slots == 2
+
+
 def test_a_worker_on_another_node_takes_no_slot() -> None:
     node = Node("a", "node-uid")
-    view = View(POLICY, {"a": node}, slots=1)
+    view = ClusterState(POLICY, {"a": node}, slots=1)
     view.node_changed(None, node)
     view.worker_changed(None, running(1, node, ran_on="b"))
     assert view.free_slots == 1
@@ -102,7 +124,7 @@ def test_a_worker_on_another_node_takes_no_slot() -> None:
 def test_a_node_of_the_same_name_does_not_inherit_the_slot_of_the_one_before() -> None:
     before, after = Node("a", "old"), Node("a", "new")
     nodes = {"a": before}
-    view = View(POLICY, nodes, slots=1)
+    view = ClusterState(POLICY, nodes, slots=1)
     view.node_changed(None, before)
     view.worker_changed(None, running(1, before))
     nodes["a"] = after
@@ -112,7 +134,7 @@ def test_a_node_of_the_same_name_does_not_inherit_the_slot_of_the_one_before() -
 
 def test_a_worker_is_genuine_once_the_server_has_made_one_like_it_of_our_template() -> None:
     node = Node("a", "node-uid")
-    view = View(POLICY, {"a": node}, slots=1)
+    view = ClusterState(POLICY, {"a": node}, slots=1)
     view.node_changed(None, node)
     view.worker_changed(None, Worker("w", "w-uid", node.uid, 1, "a", fingerprint="ours"))
 
@@ -129,7 +151,7 @@ def test_a_worker_is_genuine_once_the_server_has_made_one_like_it_of_our_templat
 
 
 def test_fingerprints_are_forgotten_before_they_fill_the_memory() -> None:
-    view = View(POLICY, {}, slots=1)
+    view = ClusterState(POLICY, {}, slots=1)
     for number in range(20_000):
         view.admitted(str(number))
     assert len(view._fingerprints) == 10_000
@@ -141,8 +163,8 @@ class TestWhichWorkersCount:
 
     NODE = Node("a", "node-uid")
 
-    def a_view(self, node: Node = NODE) -> View:
-        view = View(POLICY, {"a": node}, 10)
+    def a_view(self, node: Node = NODE) -> ClusterState:
+        view = ClusterState(POLICY, {"a": node}, 10)
         view.node_changed(None, node)
         view.admitted("ours")
         return view
@@ -151,7 +173,7 @@ class TestWhichWorkersCount:
         created = START + timedelta(seconds=10)
         return Worker(f"w{attempt}", uid, "node-uid", attempt, "a", created, fingerprint=fingerprint)
 
-    def seen(self, view: View) -> Worker:
+    def seen(self, view: ClusterState) -> Worker:
         snapshot = view.snapshot("a", START)
         assert snapshot
         (worker,) = snapshot.workers
@@ -164,11 +186,22 @@ class TestWhichWorkersCount:
         view.worker_changed(self.worker(fingerprint="theirs"), self.worker())
         assert (self.seen(view).genuine, self.seen(view).edited) == (False, True)
 
+    def test_one_that_was_edited_and_edited_back_before_it_was_seen_is_not_genuine(self) -> None:
+        """Its generation shows it. That of a worker which is created here grows only by scheduling."""
+        view = self.a_view()
+        view.worker_changed(None, replace(self.worker(), generation=3))
+        assert (self.seen(view).genuine, self.seen(view).edited) == (False, True)
+        view = self.a_view()
+        created = replace(self.worker(), generation=1)
+        view.worker_changed(None, created)
+        view.worker_changed(created, replace(created, generation=2))
+        assert (self.seen(view).genuine, self.seen(view).edited) == (True, False)
+
     def test_one_whose_verdict_was_on_record_is_settled_even_if_the_record_is_deleted(self) -> None:
-        passed = Node("a", "node-uid", record=Record(1, outcome=Outcome.PASSED))
+        passed = Node("a", "node-uid", record=VerificationRecord(1, outcome=Outcome.PASSED))
         for first in ("worker", "record"):
             nodes = {"a": passed if first == "record" else self.NODE}
-            view = View(POLICY, nodes, 10)
+            view = ClusterState(POLICY, nodes, 10)
             view.node_changed(None, nodes["a"])
             view.worker_changed(None, self.worker())
             if first == "worker":
@@ -181,7 +214,7 @@ class TestWhichWorkersCount:
 
     def test_what_was_witnessed_is_about_one_node(self) -> None:
         nodes = {"a": self.NODE}
-        view = View(POLICY, nodes, 10)
+        view = ClusterState(POLICY, nodes, 10)
         view.node_changed(None, self.NODE)
         view.witnessed(self.NODE, 3)
         view.pool_found(self.NODE, Pool("claims", claimed=True))
@@ -208,3 +241,14 @@ class TestWhichWorkersCount:
         assert seen
         assert len(seen.workers) == 17
         assert any(worker.attempt == 1 for worker in seen.workers), "the one that is due counts all the same"
+
+    def test_the_texts_of_a_flood_are_not_kept(self) -> None:
+        """A report takes more memory than everything else that is known of a worker."""
+        view = self.a_view()
+        told = replace(self.worker(), report=Report((TargetResult("dns", Verdict.FAILED),)), reason="dns: no answer")
+        for attempt in range(2, 18):
+            forged = replace(told, name=f"w{attempt}", uid=f"pod-{attempt}", attempt=attempt)
+            assert view.trimmed(forged) == forged
+            view.worker_changed(None, forged)
+        assert view.trimmed(replace(told, name="w18", attempt=18)) == replace(self.worker(), name="w18", attempt=18)
+        assert view.trimmed(told) == told, "the one that is due"

@@ -1,4 +1,4 @@
-"""The examples, as far as they need no cluster. The chart's values are tests/unit/test_chart.py's."""
+"""The examples, as far as they need no cluster. The chart's values are tests/unit/chart/test_chart.py's."""
 
 import os
 import shutil
@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kube_node_ready.checks import plan, settings, sources
+from kube_node_ready.checks import plan, settings
+from kube_node_ready.settings import worker
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 SCRIPTS = {"controller": EXAMPLES / "run-controller-local.sh", "worker": EXAMPLES / "run-worker-local.sh"}
 # What the script started: its words, and of its environment what the worker reads.
 STUB = """#!/bin/sh
@@ -54,9 +55,9 @@ def checkout(tmp_path: Path) -> Checkout:
 def test_the_workers_configuration_says_every_key_with_its_default() -> None:
     found = yaml.safe_load((EXAMPLES / "worker-config.yaml").read_text())
     without_effect = {"maxRetries", "retryBackoff", "initialCheckTimeoutSeconds"}
-    assert found.keys() == settings.NAMES - without_effect
-    environ = {sources.FILE_VARIABLE: str(EXAMPLES / "worker-config.yaml")}
-    assert sources.read(environ) == settings.Settings()._replace(connectivity_port=plan.HEALTH_PORT)
+    assert found.keys() == worker.TABLE.fields.keys() - without_effect
+    environ = {worker.FILE_VARIABLE: str(EXAMPLES / "worker-config.yaml")}
+    assert worker.load(environ) == settings.Settings()._replace(connectivity_port=plan.HEALTH_PORT)
     assert found["logging"].keys() == {"level", "format"}
 
 

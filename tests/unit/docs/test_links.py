@@ -1,18 +1,31 @@
-"""The documents: links that lead somewhere, lines that fit, and words that the code still says."""
+"""The documents: links resolve, lines fit, pages are indexed, and the words and commands are those of the code."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from kube_node_ready.metrics import EVENTS
-from kube_node_ready.verify import patches
-from tests import readme
+from kube_node_ready.api.contract import EventReason
+from tests.support import pages
+from tests.support.shell import ROOT
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")])
-HAND_WRITTEN = ["README.md", "docs/ARCHITECTURE_CONTROLLER.md", "docs/troubleshooting.md", "docs/upgrading.md"]
+CHART = ROOT / "deploy" / "helm" / "kube-node-ready" / "README.md"
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "examples").rglob("*.md"), CHART])
+READ_IN_ORDER = [page for page in PAGES if page.is_relative_to(DOCS) and "decisions" not in page.parts]
+HAND_WRITTEN = [
+    "README.md",
+    "docs/README.md",
+    "docs/ARCHITECTURE_CONTROLLER.md",
+    *sorted(str(page.relative_to(ROOT)) for folder in ("tutorial", "how-to") for page in (DOCS / folder).glob("*.md")),
+    "docs/reference/glossary.md",
+]
 LONGEST = 120
+LONGEST_README = 150
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 def without_code(text: str) -> str:
@@ -25,15 +38,32 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text())):
-        if "://" in link:
-            continue
+def links(page: Path) -> list[str]:
+    """Inline links, pictures, and the targets of references."""
+    text = without_code(page.read_text())
+    found = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"^\[[\w-]+\]: (\S+)$", text, re.MULTILINE)
+    return [link for link in found if "://" not in link]
+
+
+def broken_links(page: Path) -> list[str]:
+    broken = []
+    for link in links(page):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
-        assert target.exists(), link
-        assert not anchor or anchor in anchors(target), link
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    return broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_resolve(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n[a](#title) [b](#other) [c](page.md#title) [d](missing.md)\n\n[e]: lost.md\n")
+    assert broken_links(page) == ["#other", "missing.md", "lost.md"]
 
 
 @pytest.mark.parametrize("name", HAND_WRITTEN)
@@ -41,28 +71,49 @@ def test_lines_fit(name: str) -> None:
     """Rows of tables cannot be broken, nor can a single word."""
     lines = (ROOT / name).read_text().splitlines()
     too_long = [line for line in lines if len(line) > LONGEST and " " in line.strip()]
-    assert [line for line in too_long if not line.startswith("|")] == []
+    assert [line for line in too_long if not line.startswith(("|", "!["))] == []
 
 
-def test_every_reason_of_an_event_is_named() -> None:
-    told = readme.section("What happened to one node?", of="Troubleshooting").prose
-    (listed,) = re.findall(r"\*\*Events\*\* (.+?):", (ROOT / "docs" / "operator.md").read_text(), re.DOTALL)
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= LONGEST_README
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = DOCS / "README.md"
+    listed = {(index.parent / link).resolve() for link in links(index)}
+    assert [name_of(page) for page in READ_IN_ORDER if page != index and page not in listed] == []
+
+
+@pytest.mark.parametrize("page", READ_IN_ORDER, ids=name_of)
+def test_a_page_starts_with_its_audience_and_purpose(page: Path) -> None:
+    text = re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.DOTALL)
+    _, first, *_ = [part for part in text.split("\n\n") if part.strip()]
+    assert re.match(r"This (page|tutorial) is for [\w ,-]+", first.strip()), first
+
+
+def test_every_event_reason_is_listed() -> None:
+    listed_for_people = pages.section("What happened to one node?", pages.TROUBLESHOOTING, of="Questions").prose
+    (listed,) = re.findall(r"\*\*Events\*\* (.+?):", (DOCS / "reference" / "operator.md").read_text(), re.DOTALL)
     code = "".join(path.read_text() for path in (ROOT / "src" / "kube_node_ready").rglob("*.py"))
-    named = set(re.findall(r'Announce\([\w.]+, "(\w+)"', code))
-    assert sorted(named | patches.REFUSALS) == sorted(EVENTS)
-    for reason in EVENTS:
-        assert f"`{reason}`" in told
+    for reason in EventReason:
+        assert f"EventReason.{reason.name}" in code, "no Event has it"
+        assert f"`{reason}`" in listed_for_people
         assert re.search(rf"\b{reason}\b", listed), reason
 
 
-def test_the_readme_frees_nodes_as_the_chart_does() -> None:
-    (free,) = readme.section("Free all gated nodes by hand", of="Troubleshooting").commands
-    assert free in (ROOT / "deploy" / "helm" / "kube-node-ready" / "README.md").read_text()
-    assert free in readme.section("Uninstall").commands
+def test_all_pages_free_nodes_with_the_same_command() -> None:
+    (free,) = pages.section("Free all gated nodes by hand", pages.TROUBLESHOOTING, of="Questions").commands
+    assert free in CHART.read_text()
+    assert free in pages.section("", pages.UNINSTALL).commands
+
+
+def test_the_readme_installs_as_the_guide_does() -> None:
+    (install,) = pages.section("Install", pages.README).commands
+    assert pages.section("Controller mode", pages.INSTALL).commands == (install,)
+    assert "\n  --set image.repository=" in install
 
 
 def test_continued_lines_belong_to_their_command() -> None:
-    assert all(command.startswith(("kubectl ", "helm ")) for title in readme.titles(of="Troubleshooting")
-               for command in readme.section(title, of="Troubleshooting").commands)  # fmt: skip
-    install, _ = readme.section("Install").commands
-    assert "\n  --set image.repository=" in install
+    questions = pages.titles(pages.TROUBLESHOOTING, of="Questions")
+    sections = [pages.section(title, pages.TROUBLESHOOTING, of="Questions") for title in questions]
+    assert all(command.startswith(("kubectl ", "helm ")) for section in sections for command in section.commands)

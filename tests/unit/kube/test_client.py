@@ -8,11 +8,11 @@ import pytest
 
 from kube_node_ready.kube import errors
 from kube_node_ready.kube.access import Access, Login
-from kube_node_ready.kube.client import Call, Kube
+from kube_node_ready.kube.client import Call, KubeClient
 from kube_node_ready.kube.errors import AccessError, KubeError, Unreachable
-from kube_node_ready.kube.lease import LeaseLost
-from kube_node_ready.kube.limits import Limit
-from tests.http_servers import HELLO, on_both_loops, saying, speaking
+from kube_node_ready.kube.leader_election import LeaseLost
+from kube_node_ready.kube.rate_limit import TokenBucket
+from tests.support.http_servers import HELLO, on_both_loops, saying, speaking
 
 
 def access_to(port: int) -> Access:
@@ -23,13 +23,13 @@ def access_to(port: int) -> Access:
 async def test_a_write_that_waited_for_its_turn_is_not_sent_once_the_lease_is_lost() -> None:
     held = True
 
-    def permit() -> None:
+    def before_write() -> None:
         if not held:
-            raise LeaseLost("the Lease is no longer ours")
+            raise LeaseLost("the lease is no longer held")
 
     async with (
         speaking(saying(HELLO)) as (server, _),
-        Kube(access_to(server.port), limit=Limit(qps=1, burst=1), permit=permit) as kube,
+        KubeClient(access_to(server.port), limit=TokenBucket(qps=1, burst=1), before_write=before_write) as kube,
     ):
         await kube.delete("/api/v1/nodes/a")
         waiting = asyncio.create_task(kube.delete("/api/v1/nodes/b"))
@@ -51,7 +51,7 @@ async def test_whoever_cannot_renew_credentials_leaves_no_connection_behind(monk
 
     monkeypatch.setattr(Login, "renew", fails)
     refusal = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n{}"
-    async with speaking(saying(refusal)) as (server, _), Kube(access_to(server.port)) as kube:
+    async with speaking(saying(refusal)) as (server, _), KubeClient(access_to(server.port)) as kube:
         for _ in range(3):
             with pytest.raises(AccessError):
                 await kube.get("/api")
@@ -64,7 +64,7 @@ SPLIT = "x HTTP/1.1\r\nHost: h\r\n\r\nDELETE /api/v1/nodes/victim HTTP/1.1\r\nX-
 @on_both_loops
 async def test_a_name_with_a_line_break_is_not_a_second_request() -> None:
     calls: list[Call] = []
-    async with speaking(saying(HELLO)) as (server, _), Kube(access_to(server.port), observe=calls.append) as kube:
+    async with speaking(saying(HELLO)) as (server, _), KubeClient(access_to(server.port), on_call=calls.append) as kube:
         with pytest.raises(KubeError) as error:
             await kube.get(f"/apis/karpenter.sh/v1/nodeclaims/{SPLIT}")
         assert not server.heads
@@ -77,7 +77,7 @@ async def test_a_name_with_a_line_break_is_not_a_second_request() -> None:
 @on_both_loops
 async def test_a_query_that_is_not_text_is_not_sent() -> None:
     """Bytes of the command line that are not UTF-8 arrive as surrogates."""
-    async with speaking(saying(HELLO)) as (server, _), Kube(access_to(server.port)) as kube:
+    async with speaking(saying(HELLO)) as (server, _), KubeClient(access_to(server.port)) as kube:
         with pytest.raises(KubeError, match=r"query: .* is invalid"):
             await kube.get("/api", fieldSelector="metadata.name=\udcff")
         assert not server.heads
@@ -85,7 +85,7 @@ async def test_a_query_that_is_not_text_is_not_sent() -> None:
 
 def test_a_server_that_cannot_be_addressed_is_an_access_error() -> None:
     with pytest.raises(AccessError, match="cannot use this API server: host: ") as error:
-        Kube(Access("https://user:secret@host", "default", ssl.create_default_context()))
+        KubeClient(Access("https://user:secret@host", "default", ssl.create_default_context()))
     assert "secret" not in str(error.value)
 
 
@@ -104,9 +104,9 @@ def of_status(status: str, size: int) -> bytes:
 )
 @on_both_loops
 async def test_an_answer_beyond_its_limit_is_unreachable(answer: bytes, complaint: str) -> None:
-    async with speaking(saying(answer)) as (server, _), Kube(access_to(server.port)) as kube:
+    async with speaking(saying(answer)) as (server, _), KubeClient(access_to(server.port)) as kube:
         with pytest.raises(Unreachable, match=complaint):
-            await kube.get("/api", within=10)
+            await kube.get("/api", timeout_seconds=10)
 
 
 @pytest.mark.parametrize("piece", [b"x" * (1 << 20), b"xx"], ids=["large pieces", "tiny pieces"])
@@ -117,9 +117,9 @@ async def test_an_event_beyond_its_limit_ends_the_watch(piece: bytes, monkeypatc
     event = b"6\r\nwhole\n\r\n"
     rest = (b"%x\r\n" % len(piece) + piece + b"\r\n") * (2 if len(piece) > 2 else 40_000)
     lines: list[Any] = []
-    async with speaking(saying(chunked, event, rest)) as (server, _), Kube(access_to(server.port)) as kube:
+    async with speaking(saying(chunked, event, rest)) as (server, _), KubeClient(access_to(server.port)) as kube:
         with pytest.raises(Unreachable, match="an event has more than 2097152 bytes"):
-            async with asyncio.timeout(20), kube.stream("/api", silence=5) as found:
+            async with asyncio.timeout(20), kube.stream("/api", stall_timeout=5) as found:
                 async for line in found:
                     lines.append(line)  # noqa: PERF401  what came before the error counts
         assert lines == [b"whole"]

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from kube_node_ready.kube.http import Broken, Pool
-from tests.http_servers import HELLO, Server, Speaks, on_both_loops, saying, speaking
+from kube_node_ready.kube.http import ConnectionBroken, ConnectionPool
+from tests.support.http_servers import HELLO, Server, Speaks, on_both_loops, saying, speaking
 
 EVENTS = 200
 EVENT = b"x" * 65_536
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-async def ask(pool: Pool, method: str = "GET", body: bytes | None = None) -> bytes:
+async def ask(pool: ConnectionPool, method: str = "GET", body: bytes | None = None) -> bytes:
     async with await pool.send(method, "/a?b=c", {"X": "y"}, body) as answer:
         return await answer.read()
 
@@ -154,7 +154,7 @@ async def test_a_broken_answer_is_no_reason_for_a_nap() -> None:
 
     async with speaking(speaks) as (_, pool), await pool.send("GET", "/", {}, None) as answer:
         await asyncio.sleep(0.1)
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionBroken):
             [part async for part in answer.chunks(5, lambda: asyncio.sleep(60))]
 
 
@@ -206,13 +206,13 @@ async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
 
 @on_both_loops
 async def test_nothing_is_sent_without_permission() -> None:
-    def permit() -> None:
+    def before_write() -> None:
         raise PermissionError
 
     async with speaking(saying(HELLO)) as (server, pool):
         await ask(pool)
         with pytest.raises(PermissionError):
-            await pool.send("POST", "/", {}, b"{}", permit)
+            await pool.send("POST", "/", {}, b"{}", before_write)
         assert len(server.heads) == 1
         assert not pool._all
 
@@ -248,7 +248,7 @@ async def test_a_look_is_repeated_when_a_kept_connection_turns_out_closed() -> N
 async def test_a_write_is_not_repeated_on_its_own() -> None:
     async with speaking(closing_when_idle) as (_, pool):
         await ask(pool)
-        with pytest.raises(Broken, match="the server closed the connection"):
+        with pytest.raises(ConnectionBroken, match="the server closed the connection"):
             await ask(pool, "POST", b"{}")
 
 
@@ -262,14 +262,14 @@ async def test_an_answer_cut_short_is_broken() -> None:
         return answer
 
     async with speaking(speaks) as (_, pool):
-        with pytest.raises(Broken):
+        with pytest.raises(ConnectionBroken):
             await ask(pool)
 
 
 @on_both_loops
 async def test_what_is_no_http_is_broken() -> None:
     async with speaking(saying(b"SSH-2.0-OpenSSH_9.2\r\n")) as (_, pool):
-        with pytest.raises(Broken, match="the answer is not HTTP"):
+        with pytest.raises(ConnectionBroken, match="the answer is not HTTP"):
             await ask(pool)
 
 
@@ -284,6 +284,20 @@ async def test_who_leaves_in_the_middle_leaves_no_connection_behind() -> None:
             async with asyncio.timeout(0.05), await pool.send("GET", "/", {}, None) as answer:
                 await answer.read()
         assert not pool._all
+
+
+@on_both_loops
+async def test_a_caller_that_leaves_while_connecting_does_not_break_the_next_connection(tls: Path | None) -> None:
+    """Whichever step of connecting is canceled: a transport left behind would claim the next socket of that number."""
+    async with speaking(saying(HELLO), tls=tls) as (_, pool):
+        for steps in range(40):
+            leaving = asyncio.create_task(ask(pool))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            leaving.cancel()
+            await asyncio.wait([leaving])
+            assert await asyncio.gather(*(ask(pool) for _ in range(2))) == [b"hello"] * 2
+            pool.close()
 
 
 SPLIT = "x HTTP/1.1\r\nHost: h\r\n\r\nDELETE /api/v1/nodes/victim HTTP/1.1\r\nX-Rest: "
@@ -314,7 +328,7 @@ async def test_a_request_that_would_be_another_one_is_not_sent(
 
 def test_a_server_that_cannot_be_a_host_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^host: ") as error:
-        Pool("https://user:secret@host", None, {})
+        ConnectionPool("https://user:secret@host", None, {})
     assert "secret" not in str(error.value)
 
 
@@ -345,7 +359,7 @@ FINAL = b"Content-Length: 5\r\n\r\nhello"
 @on_both_loops
 async def test_an_answer_beyond_a_limit_or_of_two_meanings_is_broken(answer: bytes, complaint: str) -> None:
     async with speaking(saying(answer)) as (_, pool):
-        with pytest.raises(Broken, match=complaint):
+        with pytest.raises(ConnectionBroken, match=complaint):
             async with asyncio.timeout(10):
                 await ask(pool)
         assert not pool._all, "and its connection is closed"
@@ -378,7 +392,7 @@ async def test_what_never_ends_is_not_read_for_ever(begin: bytes, piece: bytes) 
         return answer
 
     async with speaking(speaks) as (_, pool):
-        with pytest.raises(Broken, match="more than 65536 bytes came without a byte of the body"):
+        with pytest.raises(ConnectionBroken, match="more than 65536 bytes came without a byte of the body"):
             await ask(pool)
         assert not pool._all
 
@@ -399,7 +413,7 @@ def of_length(size: int) -> bytes:
 @on_both_loops
 async def test_a_body_beyond_its_limit_is_broken(answer: bytes) -> None:
     async with speaking(saying(answer)) as (_, pool):
-        with pytest.raises(Broken, match="the body has more than 2000 bytes"):
+        with pytest.raises(ConnectionBroken, match="the body has more than 2000 bytes"):
             async with asyncio.timeout(10), await pool.send("GET", "/", {}, None) as found:
                 await found.read(2000)
         assert not pool._all
@@ -435,6 +449,6 @@ async def test_a_body_that_broke_a_limit_is_not_whole_because_the_server_closes(
         reading = asyncio.create_task(found.read(1000))
         await asyncio.sleep(0)
         found.feed(b"x" * 2000)
-        found.closed()
-        with pytest.raises(Broken, match="more than 1000 bytes"):
+        found.closed_by_server()
+        with pytest.raises(ConnectionBroken, match="more than 1000 bytes"):
             await reading

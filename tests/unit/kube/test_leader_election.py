@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube_node_ready.kube.errors import AlreadyExists, LostRace, NotFound, Refused, Unreachable
-from kube_node_ready.kube.lease import Lease, LeaseLost, Terms
-from tests import lease_scenarios, virtual_time
-from tests.lease_scenarios import Stage, holding
+from kube_node_ready.kube.errors import AlreadyExists, Conflict, NotFound, Rejected, Unreachable
+from kube_node_ready.kube.leader_election import LeaderElector, LeaseConfig, LeaseLost
+from tests.support import virtual_time
+from tests.support.scenarios import lease as lease_scenarios
+from tests.support.scenarios.lease import Stage, holding
 
 Scenario = Callable[[Stage], Awaitable[None]]
 LATENCY = 0.02
@@ -25,7 +26,7 @@ class Memory:
         self._answers = asyncio.Event()
         self._answers.set()
         self.lose_answers = False
-        self.refusal: Refused | None = None
+        self.refusal: Rejected | None = None
         self.calls: list[str] = []
 
     async def begin(self) -> None:
@@ -54,7 +55,7 @@ class Memory:
         if path not in self._stored:
             raise NotFound(404, "NotFound", path)
         if lease["metadata"]["resourceVersion"] != self._stored[path]["metadata"]["resourceVersion"]:
-            raise LostRace(409, "Conflict", path)
+            raise Conflict(409, "Conflict", path)
         return await self._store(path, lease)
 
     async def clear(self) -> None:
@@ -98,7 +99,7 @@ def test_the_right_to_write_counts_from_before_the_renewal_was_sent() -> None:
     async def scenario(stage: Stage, _: Memory) -> None:
         lease = stage.candidate("one")
         await lease.acquire()
-        assert lease.valid_for() == pytest.approx(lease_scenarios.RENEW - 2 * LATENCY)
+        assert lease.seconds_left() == pytest.approx(lease_scenarios.RENEW - 2 * LATENCY)
 
     play(scenario)
 
@@ -109,11 +110,11 @@ def test_a_renewal_whose_answer_is_lost_does_not_count_and_does_not_confuse() ->
         async with holding(lease) as held:
             memory.lose_answers = True
             await asyncio.sleep(lease_scenarios.RENEW / 2)
-            assert lease.valid_for() < lease_scenarios.RENEW / 2 + lease_scenarios.RETRY
+            assert lease.seconds_left() < lease_scenarios.RENEW / 2 + lease_scenarios.RETRY
             memory.lose_answers = False
             await asyncio.sleep(lease_scenarios.RENEW)
             assert not held.done()
-            assert lease.valid_for() > lease_scenarios.RENEW / 2
+            assert lease.seconds_left() > lease_scenarios.RENEW / 2
 
     play(scenario)
 
@@ -145,8 +146,8 @@ def test_holding_costs_one_write_a_period_and_no_read() -> None:
 def test_whoever_may_not_have_leases_is_told_so_and_keeps_trying() -> None:
     async def scenario(stage: Stage, memory: Memory) -> None:
         complaints: list[str] = []
-        lease = Lease(memory, stage.terms("one"), complain=complaints.append)
-        memory.refusal = Refused(403, "Forbidden", "leases is forbidden")
+        lease = LeaderElector(memory, stage.terms("one"), on_error=complaints.append)
+        memory.refusal = Rejected(403, "Forbidden", "leases is forbidden")
         waiting = asyncio.create_task(lease.acquire())
         await asyncio.sleep(10)
         assert complaints[0] == "the Lease here/leader: leases is forbidden (403 Forbidden)"
@@ -173,7 +174,7 @@ def test_a_lost_lease_can_be_acquired_again() -> None:
                 await held
             await memory.end()
         async with holding(lease):
-            assert lease.valid_for() > 0
+            assert lease.seconds_left() > 0
 
     play(scenario)
 
@@ -181,9 +182,9 @@ def test_a_lost_lease_can_be_acquired_again() -> None:
 @pytest.mark.parametrize("times", [(10, 10, 2), (15, 2, 2), (15, 10, 0)])
 def test_times_that_would_let_two_write_are_refused(times: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="each must be longer than the next"):
-        Terms("here", "leader", "one", *times)
+        LeaseConfig("here", "leader", "one", *times)
 
 
 def test_a_holder_without_a_name_is_refused() -> None:
-    with pytest.raises(ValueError, match="needs an identity"):
-        Terms("here", "leader", "")
+    with pytest.raises(ValueError, match=r'^identity: "" is invalid; expected'):
+        LeaseConfig("here", "leader", "")

@@ -1,6 +1,6 @@
 """The budget of writes that each node has."""
 
-from kube_node_ready.pace import Pace
+from kube_node_ready.kube.pace import Pace
 
 
 class Clock:

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_node_ready.kube.limits import Limit
-from tests import virtual_time
-from tests.virtual_time import now
+from kube_node_ready.kube.rate_limit import TokenBucket
+from tests.support import virtual_time
+from tests.support.virtual_time import now
 
 
-async def moments(limit: Limit, count: int) -> list[float]:
+async def moments(limit: TokenBucket, count: int) -> list[float]:
     """When each of so many callers, who all come at once, may go."""
     began = now()
     passed: list[tuple[int, float]] = []
 
     async def call(number: int) -> None:
-        await limit.take()
+        await limit.acquire()
         passed.append((number, now() - began))
 
     await asyncio.gather(*(call(number) for number in range(count)))
@@ -26,17 +26,17 @@ async def moments(limit: Limit, count: int) -> list[float]:
 
 
 def test_a_burst_passes_at_once_and_the_rest_at_the_rate() -> None:
-    passed = virtual_time.run(moments(Limit(qps=10, burst=3), 6))
+    passed = virtual_time.run(moments(TokenBucket(qps=10, burst=3), 6))
     assert passed == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
 
 
 def test_qps_0_is_no_limit() -> None:
-    assert virtual_time.run(moments(Limit(qps=0), 1000)) == [0] * 1000
+    assert virtual_time.run(moments(TokenBucket(qps=0), 1000)) == [0] * 1000
 
 
 def test_a_rest_earns_a_new_burst_and_no_more() -> None:
     async def twice() -> list[float]:
-        limit = Limit(qps=10, burst=3)
+        limit = TokenBucket(qps=10, burst=3)
         await moments(limit, 3)
         await asyncio.sleep(3600)
         return await moments(limit, 4)
@@ -47,10 +47,10 @@ def test_a_rest_earns_a_new_burst_and_no_more() -> None:
 @given(st.floats(0.1, 1000), st.integers(1, 50), st.lists(st.floats(0, 5), max_size=60))
 def test_no_window_of_time_holds_more_than_burst_and_rate_allow(qps: float, burst: int, pauses: list[float]) -> None:
     async def arrivals() -> list[float]:
-        limit, passed = Limit(qps, burst), []
+        limit, passed = TokenBucket(qps, burst), []
 
         async def call() -> None:
-            await limit.take()
+            await limit.acquire()
             passed.append(now())
 
         callers = []
@@ -69,8 +69,8 @@ def test_no_window_of_time_holds_more_than_burst_and_rate_allow(qps: float, burs
 
 @pytest.mark.parametrize(
     ("qps", "burst", "complaint"),
-    [(-1, 1, "qps is -1; it must be 0 .no limit. or more"), (5, 0, "burst is 0; it must be 1 or more")],
+    [(-1, 1, "qps: -1 is invalid; expected 0 .no limit. or more"), (5, 0, "burst: 0 is invalid; expected 1 or more")],
 )
 def test_a_limit_that_makes_no_sense_is_refused(qps: float, burst: int, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
-        Limit(qps, burst)
+        TokenBucket(qps, burst)

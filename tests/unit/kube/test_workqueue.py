@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_node_ready.kube.queue import Queue
-from tests import virtual_time
-from tests.virtual_time import now
+from kube_node_ready.kube.workqueue import WorkQueue
+from tests.support import virtual_time
+from tests.support.virtual_time import now
 
 
 def in_virtual_time(main: Coroutine[Any, Any, None]) -> None:
     virtual_time.run(main)
 
 
-async def nothing_comes(queue: Queue, seconds: float) -> bool:
+async def nothing_comes(queue: WorkQueue, seconds: float) -> bool:
     try:
         async with asyncio.timeout(seconds):
             await queue.get()
@@ -29,7 +29,7 @@ async def nothing_comes(queue: Queue, seconds: float) -> bool:
 
 def test_a_key_added_many_times_is_handed_out_once() -> None:
     async def main() -> None:
-        queue = Queue()
+        queue = WorkQueue()
         for _ in range(10):
             queue.add("a")
         assert len(queue) == 1
@@ -43,7 +43,7 @@ def test_a_key_added_many_times_is_handed_out_once() -> None:
 def test_what_waited_is_gone_after_a_clear_and_later_keys_come() -> None:
     async def main() -> None:
         waits: list[float] = []
-        queue = Queue(observe=waits.append)
+        queue = WorkQueue(on_wait=waits.append)
         queue.add("old")
         await asyncio.sleep(60)
         queue.clear()
@@ -58,7 +58,7 @@ def test_what_waited_is_gone_after_a_clear_and_later_keys_come() -> None:
 
 def test_keys_come_in_the_order_they_became_due() -> None:
     async def main() -> None:
-        queue = Queue()
+        queue = WorkQueue()
         queue.add("late", after=2)
         queue.add("one")
         queue.add("soon", after=1)
@@ -71,7 +71,7 @@ def test_keys_come_in_the_order_they_became_due() -> None:
 @pytest.mark.parametrize(("first", "second"), [(60, 5), (5, 60)])
 def test_a_key_keeps_its_earliest_time(first: float, second: float) -> None:
     async def main() -> None:
-        queue, began = Queue(), now()
+        queue, began = WorkQueue(), now()
         queue.add("a", after=first)
         queue.add("a", after=second)
         assert await queue.get() == "a"
@@ -84,7 +84,7 @@ def test_a_key_keeps_its_earliest_time(first: float, second: float) -> None:
 
 def test_an_earlier_key_wakes_those_who_already_wait_for_a_later_one() -> None:
     async def main() -> None:
-        queue, began = Queue(), now()
+        queue, began = WorkQueue(), now()
         queue.add("later", after=60)
         waiting = asyncio.create_task(queue.get())
         await asyncio.sleep(1)
@@ -97,7 +97,7 @@ def test_an_earlier_key_wakes_those_who_already_wait_for_a_later_one() -> None:
 
 def test_keys_that_are_due_together_are_taken_together() -> None:
     async def main() -> None:
-        queue, began = Queue(), now()
+        queue, began = WorkQueue(), now()
         crew = [asyncio.create_task(queue.get()) for _ in range(3)]
         for key in ("a", "b", "c"):
             queue.add(key, after=5)
@@ -109,7 +109,7 @@ def test_keys_that_are_due_together_are_taken_together() -> None:
 
 def test_a_key_added_while_in_work_comes_again_when_done_and_not_before() -> None:
     async def main() -> None:
-        queue = Queue()
+        queue = WorkQueue()
         queue.add("a")
         await queue.get()
         queue.add("a")
@@ -122,7 +122,7 @@ def test_a_key_added_while_in_work_comes_again_when_done_and_not_before() -> Non
 
 def test_retries_back_off_to_half_a_minute_until_forgotten() -> None:
     async def main() -> None:
-        queue = Queue()
+        queue = WorkQueue()
         queue.add("a")
         pauses = []
         for _ in range(14):
@@ -148,7 +148,7 @@ def test_retries_back_off_to_half_a_minute_until_forgotten() -> None:
 
 def test_a_key_may_fail_for_ever() -> None:
     async def main() -> None:
-        queue = Queue()
+        queue = WorkQueue()
         for _ in range(5000):
             queue.retry("a")
             await queue.get()
@@ -160,7 +160,7 @@ def test_a_key_may_fail_for_ever() -> None:
 def test_depth_counts_what_is_due_and_waiting_measures_how_long() -> None:
     async def main() -> None:
         waited: list[float] = []
-        queue = Queue(waited.append)
+        queue = WorkQueue(waited.append)
         queue.add("now")
         queue.add("soon", after=1)
         queue.add("later", after=100)
@@ -179,7 +179,7 @@ def test_a_worker_that_is_cancelled_leaves_its_key_to_another() -> None:
     """It may be cancelled after it was woken and before it took the key."""
 
     async def main() -> None:
-        queue = Queue()
+        queue = WorkQueue()
         leaving, staying = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
         await asyncio.sleep(1)
         queue.add("a")
@@ -194,7 +194,7 @@ def test_a_worker_that_is_cancelled_leaves_its_key_to_another() -> None:
 
 def test_moved_keys_leave_no_growing_heap_behind() -> None:
     async def main() -> None:
-        queue = Queue()
+        queue = WorkQueue()
         for _ in range(10_000):
             queue.add("a", after=3600)
             queue.add("a")
@@ -222,7 +222,7 @@ def test_no_key_is_lost_or_in_work_twice_or_early(
 
 
 async def _play(script: list[tuple[str, str, float]], workers: int, labour: list[float]) -> None:
-    queue = Queue()
+    queue = WorkQueue()
     wanted: dict[str, float] = {}
     in_work: set[str] = set()
 

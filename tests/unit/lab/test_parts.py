@@ -14,10 +14,10 @@ import pytest
 import yaml
 from lightkube import KubeConfig
 
-from lab import audit, images, pki, remains, runs, waiting
+from lab import audit, cleanup, images, pki, runs, waiting
 from lab.errors import ComponentDiedError, LabError, NotReadyInTimeError
 from lab.process import Process
-from tests.shell import ROOT
+from tests.support.shell import ROOT
 
 
 def an_event(verb: str, stage: str, resource: str = "pods", **more: object) -> str:
@@ -156,25 +156,25 @@ class TestRuns:
         return runs.Run(tmp_path / "0")
 
     def test_one_that_is_kept_just_now_is_not_abandoned(self, run: runs.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        real = remains.take_lock
+        real = cleanup.take_lock
 
         def after_it_is_kept(folder: Path) -> IO[str] | None:
             run.keep("precious")
             return real(folder)
 
-        monkeypatch.setattr(remains, "take_lock", after_it_is_kept)
+        monkeypatch.setattr(cleanup, "take_lock", after_it_is_kept)
         assert runs.remove_abandoned() == []
         assert run.name == "precious"
 
     def test_down_waits_for_whoever_is_looking(self, run: runs.Run) -> None:
         run.keep("busy")
-        lock = remains.take_lock(run.folder)
+        lock = cleanup.take_lock(run.folder)
         assert lock
         with subprocess.Popen([sys.executable, "-m", "lab", "--name=busy", "down"], cwd=ROOT) as down:
             time.sleep(2)
             assert down.poll() is None, "it has not given up"
             assert run.folder.exists()
-            remains.drop_lock(lock)
+            cleanup.drop_lock(lock)
             assert down.wait(60) == 0
         assert not run.folder.exists()
 

@@ -7,23 +7,28 @@ from pathlib import Path
 import pytest
 
 from kube_node_ready import __version__, version
-from kube_node_ready.metrics import Metrics
-from kube_node_ready.verify.model import Policy
-from release import stamp
+from kube_node_ready.controller.metrics import Metrics
+from kube_node_ready.verification.model import Policy
+from release import build_info
+from release.build_info import BuildInfo
 from release.errors import ReleaseError
-from release.stamp import Stamp
 
-BUILD = Stamp("1.2.3", "1a2b3c4", "1a2b3c4d5e6f", 1_700_000_000)
+BUILD = BuildInfo("1.2.3", "1a2b3c4", "1a2b3c4d5e6f", 1_700_000_000)
 
 
 def test_arguments_win_over_git(tmp_path: Path) -> None:
     environ = {"VERSION": "v1.0.0", "COMMIT_HASH": "abc", "BUILD_DATE": "2023-11-14T22:13:20Z"}
-    assert stamp.of_checkout(a_checkout(tmp_path), environ) == Stamp("1.0.0", "abc", "abc", 1_700_000_000)
+    assert build_info.of_checkout(a_checkout(tmp_path), environ) == BuildInfo("1.0.0", "abc", "abc", 1_700_000_000)
+
+
+def test_a_version_keeps_its_spelling(tmp_path: Path) -> None:
+    """The image's tag is the chart's appVersion."""
+    assert build_info.of_checkout(a_checkout(tmp_path), {"VERSION": "1.0.0-alpha.1"}).version == "1.0.0-alpha.1"
 
 
 def test_the_commit_tells_the_rest(tmp_path: Path) -> None:
     checkout = a_checkout(tmp_path, committed=True)
-    found = stamp.of_checkout(checkout, {})
+    found = build_info.of_checkout(checkout, {})
     assert (found.version, found.epoch) == ("0.0.1", 1_600_000_000)
     assert re.fullmatch(r"[0-9a-f]{40}", found.revision)
     assert found.commit == found.revision[:7]
@@ -32,19 +37,21 @@ def test_the_commit_tells_the_rest(tmp_path: Path) -> None:
 def test_changes_that_are_not_committed_show(tmp_path: Path) -> None:
     checkout = a_checkout(tmp_path, committed=True)
     (checkout / "notes.txt").write_text("no part of a build")
-    assert not stamp.of_checkout(checkout, {}).commit.endswith("-dirty")
+    assert not build_info.of_checkout(checkout, {}).commit.endswith("-dirty")
     (checkout / "src/new.py").touch()
-    assert stamp.of_checkout(checkout, {}).commit.endswith("-dirty")
+    assert build_info.of_checkout(checkout, {}).commit.endswith("-dirty")
 
 
 def test_an_unpacked_archive_is_source_and_nothing_more(tmp_path: Path) -> None:
-    assert stamp.of_checkout(a_checkout(tmp_path), {}) == Stamp("0.0.1")
+    assert build_info.of_checkout(a_checkout(tmp_path), {}) == BuildInfo("0.0.1")
 
 
 @pytest.mark.parametrize(
     ("environ", "named"),
     [
         ({"VERSION": "latest"}, "latest"),
+        ({"VERSION": " 1.0.0"}, "' 1.0.0'"),
+        ({"VERSION": "1.0.0+a"}, "1.0.0"),
         ({"BUILD_DATE": "today"}, "today"),
         ({"SOURCE_DATE_EPOCH": "x"}, "'x'"),
         ({"COMMIT_HASH": 'a"b'}, "COMMIT_HASH"),
@@ -52,12 +59,12 @@ def test_an_unpacked_archive_is_source_and_nothing_more(tmp_path: Path) -> None:
 )
 def test_a_value_that_cannot_be_used_is_named(tmp_path: Path, environ: dict[str, str], named: str) -> None:
     with pytest.raises(ReleaseError, match=named):
-        stamp.of_checkout(a_checkout(tmp_path), environ)
+        build_info.of_checkout(a_checkout(tmp_path), environ)
 
 
 def test_it_is_written_where_the_programs_read_it(tmp_path: Path) -> None:
     checkout = a_checkout(tmp_path)
-    stamp.write(checkout, BUILD)
+    build_info.write(checkout, BUILD)
     said: dict[str, str] = {}
     exec((checkout / "src/kube_node_ready/__init__.py").read_text(), said)  # noqa: S102
     told = version.told(said["__version__"], said["__commit__"], said["__built__"])

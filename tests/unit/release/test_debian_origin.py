@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from release import debian
+from release.content_cache import ContentCache
 from release.errors import ReleaseError
-from release.store import Store
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("apt-get") or not shutil.which("dpkg-deb"), reason="needs apt, as building an image does"
@@ -29,7 +29,7 @@ class Machine:
         self._folder = folder
         self._sources: list[str] = []
         self._monkeypatch = monkeypatch
-        self.store = Store(folder / "cache")
+        self.store = ContentCache(folder / "cache")
         monkeypatch.setattr(debian, "PACKAGES", {NAME: "for a test"})
         monkeypatch.delenv(debian.SNAPSHOT, raising=False)
         self.believes_every_source()
@@ -37,10 +37,13 @@ class Machine:
     def believes_every_source(self) -> None:
         """These repositories are not signed by Debian."""
         self._checked = debian.require_debian_signatures
+        self._forgotten = debian.forget_other_sources
         self._monkeypatch.setattr(debian, "require_debian_signatures", lambda *_: None)
+        self._monkeypatch.setattr(debian, "forget_other_sources", lambda *_: None)
 
     def checks_signatures(self) -> None:
         self._monkeypatch.setattr(debian, "require_debian_signatures", self._checked)
+        self._monkeypatch.setattr(debian, "forget_other_sources", self._forgotten)
 
     def source(self, name: str, version: str, origin: str = "Debian", codename: str = "bookworm") -> None:
         root = self._folder / name
@@ -178,4 +181,28 @@ def test_an_archive_that_is_not_an_address_is_an_error(
     monkeypatch.setenv(debian.SNAPSHOT, "20261117T000000Z")
     monkeypatch.setenv(debian.ARCHIVE, archive)
     with pytest.raises(ReleaseError, match=r"(?s)DEBIAN_SNAPSHOT_ARCHIVE: .* is invalid; expected the address"):
+        machine.fetched()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Origin: debian\nCodename: bookworm\n",
+        "Origin: Debian\nCodename: BOOKWORM\n",
+        "origin: Debian\nCodename: bookworm\n",
+        "Origin : Debian\nCodename: bookworm\n",
+        "Origin:\tDebian\nCodename: bookworm\n",
+        "Origin: Debian\t\nCodename: bookworm\n",
+        "Origin:\n Debian\nCodename: bookworm\n",
+    ],
+)
+def test_no_spelling_of_a_claim_gets_a_package_in(machine: Machine, tmp_path: Path, said: str) -> None:
+    """Apt takes all of these for Debian's."""
+    machine.source("forged", "2.0")
+    release = tmp_path / "forged/dists/bookworm/Release"
+    release.write_text(said + release.read_text().replace("Origin: Debian\n", "").replace("Codename: bookworm\n", ""))
+    (package,) = machine.fetched()
+    assert package.version == "2.0", "for apt"
+    machine.checks_signatures()
+    with pytest.raises(ReleaseError):
         machine.fetched()

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from release import executables
+from release import executables, wheels
+from release.content_cache import ContentCache
+from release.wheels import Target, Wheel
+from tests.support.shell import ROOT
 
 
 def test_modules_are_taken_from_the_archive_where_none_is_compiled(tmp_path: Path) -> None:
@@ -47,7 +50,7 @@ def test_where_nothing_can_be_kept_it_runs_all_the_same(tmp_path: Path) -> None:
     assert not list((tmp_path / "temporary").iterdir())
 
 
-def test_a_python_that_it_has_no_modules_for_is_told_which_it_has(tmp_path: Path) -> None:
+def test_an_unsupported_python_gets_an_error_that_lists_the_supported_ones(tmp_path: Path) -> None:
     said = run(an_executable(tmp_path, pythons=["2.7"]))
     assert said.returncode == 1
     assert "carries compiled modules for Python 2.7; " in said.stderr
@@ -58,9 +61,35 @@ def test_the_same_content_is_the_same_archive() -> None:
     assert executables.archive(files, {}, 0) == executables.archive(dict(reversed(files.items())), {}, 0)
 
 
-def an_executable(folder: Path, pythons: list[str] | None = None) -> Path:
+@pytest.mark.parametrize(
+    ("program", "requirements"),
+    [
+        ("kube-node-ready", "requirements/cli.txt"),
+        ("kube-node-ready-controller", "requirements/runtime.txt"),
+        ("kube-node-ready-worker", "requirements/runtime.txt"),
+    ],
+)
+def test_only_the_executable_for_people_contains_their_packages(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, requirements: str
+) -> None:
+    fetched: list[str] = []
+
+    def fetch(_: Path, __: Target, ___: ContentCache, file: Path) -> list[Wheel]:
+        fetched.append(str(file))
+        return []
+
+    monkeypatch.setattr(wheels, "fetch", fetch)
+    monkeypatch.setattr(executables, "_members", lambda *_: ())
+    own = Wheel("kube-node-ready", "1", "a.whl", "", tmp_path)
+    executables.Workshop(ROOT, ContentCache(tmp_path / "cache"), own, 0).make(program, tmp_path)
+    assert set(fetched) == {requirements}
+
+
+HELLO = b"def main():\n    print('hello from', __file__)\n"
+
+
+def an_executable(folder: Path, pythons: list[str] | None = None, content: bytes = HELLO) -> Path:
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
-    content = b"def main():\n    print('hello from', __file__)\n"
     about = {
         "identity": "0123",
         "machine": platform.machine(),
@@ -205,7 +234,7 @@ def test_a_cache_that_others_can_write_to_is_not_used(program: Path, open_folder
 
 
 def test_what_others_cannot_reach_can_be_as_it_is(program: Path, tmp_path: Path) -> None:
-    """A umask of 002 makes ~/.cache writable for a group, in a home that nobody else can enter."""
+    """A umask of 002 makes ~/.cache writable for a group, in a home folder that other users cannot enter."""
     tmp_path.chmod(0o700)
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o775)
@@ -229,3 +258,54 @@ def test_it_is_unpacked_once_and_for_its_owner_whatever_the_umask(program: Path,
     for path in (tmp_path / "cache").rglob("*"):
         assert path.stat().st_mode & 0o077 == 0 or path.suffix == ".pyc", path
         assert path.stat().st_mode & 0o022 == 0, path
+
+
+@pytest.fixture
+def pythons(tmp_path: Path) -> Path:
+    """A folder with a python3 that is not of a virtual environment, since those have no user site directory."""
+    folder = tmp_path / "pythons"
+    folder.mkdir()
+    (folder / "python3").symlink_to(os.path.realpath(sys.executable))
+    return folder
+
+
+def started(program: Path, pythons: Path, *words: str, **environ: object) -> subprocess.CompletedProcess[str]:
+    """By its first line, as a shell starts it."""
+    program.chmod(0o755)
+    environment = {"PATH": f"{pythons}:/usr/bin:/bin"} | {name: str(value) for name, value in environ.items()}
+    return subprocess.run([program, *words], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_user_site_directory_of_another_home_is_not_used(program: Path, pythons: Path, tmp_path: Path) -> None:
+    """`sudo -E` can keep HOME, and Python runs lines of .pth files that it finds below it before any other code."""
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    site = home / f".local/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+    site.mkdir(parents=True)
+    (site / "evil.pth").write_text("import sys; sys.stderr.write('EVIL')\n")
+    (site / "usercustomize.py").write_text(EVIL)
+    environ = {"HOME": str(home), "PATH": str(pythons)}
+    shown = subprocess.run(["python3", "-c", ""], env=environ, capture_output=True, text=True, check=True)
+    assert "EVIL" in shown.stderr, "the attack works on Python itself"
+    said = started(program, pythons, HOME=home, XDG_CACHE_HOME=cache)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout == f"hello from {unpacked(cache)}/thing.py\n"
+
+
+def test_variables_of_python_add_no_modules(program: Path, pythons: Path, tmp_path: Path) -> None:
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path/json.py").write_text(EVIL)
+    said = started(program, pythons, PYTHONPATH=tmp_path / "path", XDG_CACHE_HOME=tmp_path / "cache")
+    assert (said.returncode, said.stderr) == (0, "")
+
+
+def test_arguments_arrive_as_they_were_given(tmp_path: Path, pythons: Path) -> None:
+    program = an_executable(tmp_path, content=b"import sys\n\ndef main():\n    print(sys.argv[1:])\n")
+    words = ["a b", "", "$HOME", "-I", "*", "'"]
+    assert started(program, pythons, *words, XDG_CACHE_HOME=tmp_path / "cache").stdout == f"{words}\n"
+
+
+def test_a_missing_python_is_an_error(program: Path, tmp_path: Path) -> None:
+    program.chmod(0o755)
+    said = subprocess.run([program], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert said.returncode == 127
+    assert "python3" in said.stderr

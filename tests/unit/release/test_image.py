@@ -14,18 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from release import debian, elf, facts, oci, rules, sbom, stamp, wheels
+from release import build_info, contents, debian, elf, image_spec, oci, sbom, wheels
+from release.__main__ import main as release_main
+from release.build_info import BuildInfo
+from release.content_cache import ContentCache, sha256
 from release.debian import Package
 from release.errors import ReleaseError
 from release.image import Parts
 from release.oci import Image, Layer
-from release.stamp import Stamp
-from release.store import Store, sha256
-from release.tree import File, Link, Tree, folders, resolve, unpack
+from release.rootfs import File, Link, Tree, folders, resolve, unpack
 from release.wheels import Target, Wheel
 
-CHECKOUT = Path(__file__).parent.parent.parent
-BUILD = Stamp("1.2.3", "1a2b3c4", "1a2b3c4d5e6f", 1_700_000_000)
+CHECKOUT = Path(__file__).parent.parent.parent.parent
+BUILD = BuildInfo("1.2.3", "1a2b3c4", "1a2b3c4d5e6f", 1_700_000_000)
 TREE: Tree = {
     "usr/lib/thing.so.1": Link("thing.so.1.2"),
     "usr/lib/thing.so.1.2": File(b"library"),
@@ -45,20 +46,40 @@ class TestArchives:
         assert not [member.name for member in members if member.mode & 0o6022 and not member.issym()]
         assert [member.name for member in members if member.isfile() and member.mode & 0o111] == ["program"]
 
+    @pytest.mark.parametrize(
+        ("name", "full"),
+        [
+            ("thing", "docker.io/library/thing"),
+            ("team/thing", "docker.io/team/thing"),
+            ("registry.example/thing", "registry.example/thing"),
+            ("registry:5000/team/thing", "registry:5000/team/thing"),
+            ("localhost/thing", "localhost/thing"),
+        ],
+    )
+    def test_a_name_without_a_registry_is_completed_as_runtimes_do(self, name: str, full: str) -> None:
+        assert oci.full_name(name) == full
+
+    @pytest.mark.parametrize("name", ["thing:latest", "registry:5000/thing:1", "thing@sha256:12"])
+    def test_a_name_with_a_tag_is_rejected(self, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as ended:
+            release_main(["image", f"--name={name}"])
+        assert ended.value.code == 2
+        assert f'argument --name: "{name}" is invalid; expected a name without a tag' in capsys.readouterr().err
+
     def test_an_archive_holds_every_blob_that_it_names(self, tmp_path: Path) -> None:
         digest = oci.write(tmp_path / "image.tar", [an_image("amd64"), an_image("arm64")], name="thing", tag="1")
         blobs = read_archive(tmp_path / "image.tar")
         top = json.loads(blobs["index.json"])
         (described,) = top["manifests"]
         assert described["digest"] == digest
-        assert described["annotations"]["io.containerd.image.name"] == "thing:1"
+        assert described["annotations"]["io.containerd.image.name"] == "docker.io/library/thing:1"
         index = json.loads(blob(blobs, digest))
         assert [found["platform"]["architecture"] for found in index["manifests"]] == ["amd64", "arm64"]
         for found in index["manifests"]:
             manifest = json.loads(blob(blobs, found["digest"]))
             config = json.loads(blob(blobs, manifest["config"]["digest"]))
             assert config["rootfs"]["diff_ids"] == ["sha256:plain"]
-            assert config["config"]["Entrypoint"] == [facts.ENTRYPOINT]
+            assert config["config"]["Entrypoint"] == [image_spec.ENTRYPOINT]
             assert config["config"]["User"] == "1000:1000"
             assert [sha256(blob(blobs, part["digest"])) for part in manifest["layers"]] == [sha256(b"packed")]
 
@@ -124,7 +145,7 @@ class TestRules:
         ],
     )
     def test_of_the_standard_library_is_taken(self, path: str) -> None:
-        assert rules.in_library(f"{rules.LIBRARY}/{path}")
+        assert contents.in_library(f"{contents.LIBRARY}/{path}")
 
     @pytest.mark.parametrize(
         "path",
@@ -140,7 +161,7 @@ class TestRules:
         ],
     )
     def test_of_the_standard_library_stays_out(self, path: str) -> None:
-        assert not rules.in_library(f"{rules.LIBRARY}/{path}")
+        assert not contents.in_library(f"{contents.LIBRARY}/{path}")
 
     def test_of_a_package_only_what_runs_and_its_papers_are_taken(self) -> None:
         package = {
@@ -152,14 +173,14 @@ class TestRules:
             "usr/share/locale/de/thing.mo": File(b""),
             "usr/lib/x86_64-linux-gnu/gconv/BIG5.so": File(b""),
         }
-        kept = set(rules.debian(package)) - {rules.BUNDLE, "usr/lib/ssl/cert.pem"}
+        kept = set(contents.debian(package)) - {contents.BUNDLE, "usr/lib/ssl/cert.pem"}
         assert kept == {"usr/bin/python3.11", "usr/lib/python3.11/os.py", "usr/share/doc/thing/copyright"}
 
     def test_of_a_wheel_the_licence_is_taken_and_what_was_compiled_from_is_not(self) -> None:
         names = ["thing/__init__.py", "thing/core.so", "thing/core.c", "thing/core.pyi", "thing/py.typed"]
         names += ["thing-1.dist-info/METADATA", "thing-1.dist-info/RECORD", "thing-1.dist-info/licenses/LICENSE"]
-        kept = rules.installed({f"{rules.PACKAGES}/{name}": File(b"") for name in names})
-        assert {path.removeprefix(f"{rules.PACKAGES}/") for path in kept} == {
+        kept = contents.installed({f"{contents.PACKAGES}/{name}": File(b"") for name in names})
+        assert {path.removeprefix(f"{contents.PACKAGES}/") for path in kept} == {
             "thing/__init__.py",
             "thing/core.so",
             "thing-1.dist-info/METADATA",
@@ -168,27 +189,34 @@ class TestRules:
 
     def test_authorities_become_the_one_file_that_openssl_reads(self) -> None:
         folder = "usr/share/ca-certificates/mozilla"
-        made = rules.debian({f"{folder}/b.crt": File(b"B\n"), f"{folder}/a.crt": File(b"A")})
-        assert made[rules.BUNDLE] == File(b"A\nB\n")
-        assert resolve(made, "usr/lib/ssl/cert.pem")[-1] == rules.BUNDLE
+        made = contents.debian({f"{folder}/b.crt": File(b"B\n"), f"{folder}/a.crt": File(b"A")})
+        assert made[contents.BUNDLE] == File(b"A\nB\n")
+        assert resolve(made, "usr/lib/ssl/cert.pem")[-1] == contents.BUNDLE
 
     def test_modules_are_kept_as_bytecode_alone(self) -> None:
         files = {"lib/a.py": File(b"source"), "lib/b.so": File(b"compiled")}
-        assert rules.sources(files) == {"/lib/a.py": b"source"}
-        compiled = rules.compiled(files, {"/lib/a.py": b"bytecode"})
+        assert contents.sources(files) == {"/lib/a.py": b"source"}
+        compiled = contents.compiled(files, {"/lib/a.py": b"bytecode"})
         assert compiled == {"lib/a.pyc": File(b"bytecode"), "lib/b.so": File(b"compiled")}
 
     def test_nothing_that_the_operator_imports_is_left_out(self) -> None:
-        """Everything that is loaded when every module of ours is, optional accelerators aside."""
+        """Everything that is loaded when every module of ours is, optional accelerators aside. As in the image, without
+        the packages of commands for people: only modules of those commands need them.
+        """
         optional = {"_bz2", "_lzma", "_uuid", "bz2", "lzma"}
         script = (
             "import importlib, pkgutil, sys, kube_node_ready\n"
+            "sys.modules.update(click=None, rich=None)\n"
             "for found in pkgutil.walk_packages(kube_node_ready.__path__, 'kube_node_ready.'):\n"
-            "    importlib.import_module(found.name)\n"
+            "    try:\n"
+            "        importlib.import_module(found.name)\n"
+            "    except ModuleNotFoundError as error:\n"
+            "        assert error.name.partition('.')[0] in ('click', 'rich'), error\n"
+            "        assert found.name.startswith('kube_node_ready.cli.'), found.name\n"
             "print(*sorted({name.partition('.')[0] for name in sys.modules}))\n"
         )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        assert set(done.stdout.split()) & rules.MODULES_LEFT_OUT <= optional
+        assert set(done.stdout.split()) & contents.MODULES_LEFT_OUT <= optional
 
 
 class TestLibraries:
@@ -216,35 +244,35 @@ class TestLibraries:
             f"usr/{folder}/libtwo.so.2": File(an_elf()),
             f"{folder}/libthree.so.3": File(an_elf()),
         }
-        found = rules.libraries({"program": File(an_elf("libone.so.1"))}, available, "arm64")
+        found = contents.libraries({"program": File(an_elf("libone.so.1"))}, available, "arm64")
         assert set(found) == set(available) - {f"{folder}/libthree.so.3"}
 
     def test_a_library_that_no_package_brings_is_named(self) -> None:
         available = {"lib/x86_64-linux-gnu/libgcc_s.so.1": File(an_elf())}
         with pytest.raises(ReleaseError, match=r"libmissing\.so\.1"):
-            rules.libraries({"program": File(an_elf("libmissing.so.1"))}, available, "amd64")
+            contents.libraries({"program": File(an_elf("libmissing.so.1"))}, available, "amd64")
 
 
 class TestPrograms:
-    @pytest.mark.parametrize("program", facts.PROGRAMS)
+    @pytest.mark.parametrize("program", image_spec.PROGRAMS)
     def test_a_launcher_starts_the_interpreter_alone_and_the_right_function(self, program: str) -> None:
-        about = facts.project(CHECKOUT)
-        first, *rest = facts.launcher(about.scripts[program]).decode().splitlines()
+        about = image_spec.project(CHECKOUT)
+        first, *rest = image_spec.launcher(about.scripts[program]).decode().splitlines()
         assert first == "#!/usr/bin/python3.11 -IS"
         module, _, function = about.scripts[program].partition(":")
         assert rest[-2:] == [f"from {module} import {function}", f"{function}()"]
 
     def test_the_user_is_known_by_name_and_has_no_shell(self) -> None:
-        files = facts.own_files(facts.project(CHECKOUT))
+        files = image_spec.own_files(image_spec.project(CHECKOUT))
         passwd = files["etc/passwd"]
         assert isinstance(passwd, File)
         assert "nodecheck:x:1000:1000:" in passwd.content.decode()
         assert {line.rpartition(":")[2] for line in passwd.content.decode().split()} == {"/nonexistent"}
 
     def test_every_program_has_its_place(self) -> None:
-        files = facts.own_files(facts.project(CHECKOUT))
-        assert facts.ENTRYPOINT.lstrip("/") in facts.PROGRAMS
-        assert all(files[name] == File(files[name].content, executable=True) for name in facts.PROGRAMS)  # type: ignore[union-attr]
+        files = image_spec.own_files(image_spec.project(CHECKOUT))
+        assert image_spec.ENTRYPOINT.lstrip("/") in image_spec.PROGRAMS
+        assert all(files[name] == File(files[name].content, executable=True) for name in image_spec.PROGRAMS)  # type: ignore[union-attr]
 
 
 class TestDockerfile:
@@ -253,8 +281,8 @@ class TestDockerfile:
     def test_its_stages_make_the_image_that_make_image_makes(self) -> None:
         last = stages()[-1]
         assert last["FROM"] == ["scratch"]
-        assert last["USER"] == [f"{facts.USER_ID}:{facts.USER_ID}"]
-        assert json.loads(last["ENTRYPOINT"][0]) == [facts.ENTRYPOINT]
+        assert last["USER"] == [f"{image_spec.USER_ID}:{image_spec.USER_ID}"]
+        assert json.loads(last["ENTRYPOINT"][0]) == [image_spec.ENTRYPOINT]
         assert last["COPY"] == ["--from=build /image /"]
         assert last["WORKDIR"] == ["/"]
 
@@ -262,19 +290,19 @@ class TestDockerfile:
         variables = {"VERSION": "1", "COMMIT_HASH": "2", "BUILD_DATE": "2023-11-14T22:13:20Z", "SOURCE_URL": "3"}
         said = dict(re.findall(r'(\S+)="([^"]*)"', stages()[-1]["LABEL"][0]))
         filled = {name: variables.get(value.lstrip("$"), value) for name, value in said.items()}
-        assert filled == facts.labels(facts.project(CHECKOUT), replace(BUILD, version="1", revision="2"), "3")
+        assert filled == image_spec.labels(image_spec.project(CHECKOUT), replace(BUILD, version="1", revision="2"), "3")
 
     def test_it_takes_the_build_arguments(self) -> None:
         first, last = stages()
-        assert last["ARG"] == list(facts.BUILD_ARGUMENTS)
-        assert first["ARG"] == [name for name in facts.BUILD_ARGUMENTS if name != "SOURCE_URL"] + [
+        assert last["ARG"] == list(image_spec.BUILD_ARGUMENTS)
+        assert first["ARG"] == [name for name in image_spec.BUILD_ARGUMENTS if name != "SOURCE_URL"] + [
             "TARGETARCH",
             debian.SNAPSHOT,
             debian.ARCHIVE,
         ]
         script = (CHECKOUT / "scripts/docker-build").read_text()
         assert re.findall(r'--build-arg "(\w+)=', script) == [
-            *facts.BUILD_ARGUMENTS,
+            *image_spec.BUILD_ARGUMENTS,
             *defaults(),
             debian.SNAPSHOT,
             debian.ARCHIVE,
@@ -289,9 +317,9 @@ class TestDockerfile:
     def test_it_copies_what_there_is_and_all_that_a_build_is_made_of(self) -> None:
         sources = [source for line in stages()[0]["COPY"] for source in line.split()[:-1]]
         assert all((CHECKOUT / source).exists() for source in sources)
-        assert {source.partition("/")[0] for source in sources} == set(stamp.INGREDIENTS)
+        assert {source.partition("/")[0] for source in sources} == set(build_info.INGREDIENTS)
         ignored = (CHECKOUT / ".dockerignore").read_text().split()
-        assert {line.lstrip("!") for line in ignored if line.startswith("!")} == set(stamp.INGREDIENTS)
+        assert {line.lstrip("!") for line in ignored if line.startswith("!")} == set(build_info.INGREDIENTS)
 
 
 class TestPins:
@@ -319,15 +347,16 @@ class TestPins:
     def test_what_is_shipped_is_what_the_tests_run_with(self) -> None:
         """Also for those that build by the Dockerfile."""
         pinned = {
-            name: versions((CHECKOUT / f"requirements/{name}.txt").read_text()) for name in ("dev", "runtime", "build")
+            name: versions((CHECKOUT / f"requirements/{name}.txt").read_text())
+            for name in ("dev", "runtime", "cli", "build")
         }
         assert pinned["runtime"].items() <= pinned["dev"].items()
+        assert pinned["cli"].items() <= pinned["dev"].items()
         assert pinned["build"].items() <= pinned["dev"].items()
 
     def test_every_direct_dependency_is_pinned(self) -> None:
-        assert {"httptools", "lightkube", "httpx2", "msgspec", "prometheus-client", "pyyaml", "uvloop"} <= set(
-            versions((CHECKOUT / wheels.PINS).read_text())
-        )
+        pinned = set(versions((CHECKOUT / wheels.PINS).read_text()))
+        assert pinned == {"httptools", "msgspec", "prometheus-client", "pyyaml", "uvloop"}, "and nothing that they need"
 
 
 class TestBill:
@@ -359,14 +388,14 @@ class TestBill:
 
 class TestStore:
     def test_a_damaged_file_counts_as_missing(self, tmp_path: Path) -> None:
-        store = Store(tmp_path)
+        store = ContentCache(tmp_path)
         path = store.put(b"content")
         assert store.find(sha256(b"content")) == path
         path.write_bytes(b"damaged")
         assert store.find(sha256(b"content")) is None
 
     def test_what_was_not_used_for_long_is_forgotten(self, tmp_path: Path) -> None:
-        store = Store(tmp_path)
+        store = ContentCache(tmp_path)
         used, unused = store.put(b"used"), store.put(b"unused")
         store.apt.mkdir()
         for path in (used, unused, store.apt):
@@ -376,7 +405,7 @@ class TestStore:
         assert sorted(tmp_path.iterdir()) == sorted([used, store.apt])
 
     def test_an_answer_belongs_to_its_question(self, tmp_path: Path) -> None:
-        store = Store(tmp_path)
+        store = ContentCache(tmp_path)
         store.remember(["what", 1], {"a": "b"})
         assert store.note(["what", 1]) == {"a": "b"}
         assert store.note(["what", 2]) is None
@@ -406,8 +435,8 @@ def blob(blobs: dict[str, bytes], digest: str) -> bytes:
 
 def an_image(architecture: str) -> Image:
     layers = [Layer("files", b"packed", "plain", 10)]
-    labels = facts.labels(facts.project(CHECKOUT), BUILD)
-    return Image(architecture, layers, [facts.ENTRYPOINT], "1000:1000", labels, BUILD.built)
+    labels = image_spec.labels(image_spec.project(CHECKOUT), BUILD)
+    return Image(architecture, layers, [image_spec.ENTRYPOINT], "1000:1000", labels, BUILD.built)
 
 
 def an_elf(*needed: str) -> bytes:

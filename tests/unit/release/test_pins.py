@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from tests.shell import ROOT
+from tests.support.shell import ROOT
 
 REQUIREMENTS = ROOT / "requirements"
 FILES = sorted(REQUIREMENTS.glob("*.txt"))
@@ -64,7 +64,13 @@ class TestPins:
 
 
 def test_all_requirements_are_checked() -> None:
-    assert {file.name for file in FILES} >= {"build.txt", "dev.txt", "runtime.txt", "uv.txt"}
+    assert {file.name for file in FILES} >= {"build.txt", "cli.txt", "dev.txt", "runtime.txt", "uv.txt"}
+
+
+def test_the_executables_run_the_packages_of_the_image_and_those_of_the_command_line() -> None:
+    runtime, cli = (dict(pins((REQUIREMENTS / name).read_text())) for name in ("runtime.txt", "cli.txt"))
+    assert runtime.items() <= cli.items()
+    assert cli.keys() - runtime.keys() == {"click", "rich", "markdown-it-py", "mdurl", "pygments"}
 
 
 def test_every_advisory_is_about_a_package_that_is_pinned() -> None:

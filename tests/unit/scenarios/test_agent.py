@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kube_node_ready import log
-from tests import daemonset_scenarios
-from tests.check_servers import http_json
-from tests.daemonset_scenarios import CONTINUOUS, GATE, ONCE, Scenario, is_gated, is_released
-from tests.daemonset_world import Simulated, simulated
+from tests.support.agent_model import Simulated, simulated
+from tests.support.check_servers import http_json
+from tests.support.scenarios import agent
+from tests.support.scenarios.agent import CONTINUOUS, GATE, ONCE, Scenario, is_gated, is_released
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +27,7 @@ def world(tmp_path: Path) -> Iterator[Simulated]:
         yield made
 
 
-@pytest.mark.parametrize(
-    "scenario", [*daemonset_scenarios.ALL, *daemonset_scenarios.SLOW], ids=lambda scenario: scenario.__name__
-)
+@pytest.mark.parametrize("scenario", [*agent.ALL, *agent.SLOW], ids=lambda scenario: scenario.__name__)
 def test_in_memory(world: Simulated, scenario: Scenario) -> None:
     scenario(world)
 
@@ -118,7 +116,7 @@ def test_a_right_that_was_missing_is_asked_for_again_later(world: Simulated) -> 
     world.until("the condition follows", lambda: world.condition().get("status") == "True")
 
 
-def test_a_patch_that_is_refused_for_good_is_told(
+def test_a_patch_that_is_always_rejected_is_reported(
     world: Simulated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """To a JSON Patch, that looks like a race that is lost again and again, until it was lost five times."""
@@ -126,7 +124,7 @@ def test_a_patch_that_is_refused_for_good_is_told(
     monkeypatch.setattr(world.cluster, "_patch", lambda *_: refusal)
     world.join(GATE, labels={})
     world.start(*ONCE)
-    world.until("it is told", lambda: "ReleaseRejected" in world.events())
+    world.until("the Event is written", lambda: "ReleaseRejected" in world.events())
     for _ in range(12):
         world.step()
     assert capsys.readouterr().out.count('"Node write rejected"') == 1
@@ -141,13 +139,13 @@ def test_a_node_object_that_is_missing_is_waited_for(world: Simulated) -> None:
     world.until("released", lambda: is_released(world))
 
 
-def test_trouble_that_lasts_is_told_once(world: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lasting_error_is_logged_once(world: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
     world.join(GATE, labels={})
     world.cluster.is_busy = True
     world.start(*ONCE)
     for _ in range(6):
         world.step()
-    assert capsys.readouterr().out.count("Kubernetes does not answer as it should") == 1
+    assert capsys.readouterr().out.count("API request failed") == 1
     world.cluster.is_busy = False
     world.until("released", lambda: is_released(world))
 
@@ -191,7 +189,7 @@ def contest(world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestContested:
-    """Decided by `verify.decide`, as in the controller: tests/unit/test_contests.py."""
+    """Decided by `verification.decide`, as in the controller: tests/unit/verification/test_contests.py."""
 
     def test_releases_come_after_2_4_8_and_more_seconds(
         self, world: Simulated, monkeypatch: pytest.MonkeyPatch
@@ -244,7 +242,7 @@ class TestContested:
             world.start(*ONCE)
             world.until("it is reported", lambda: "GateContested" in world.events())
         world.until("released", lambda: is_released(world))
-        world.until("the condition says so", lambda: world.condition()["status"] == "True")
+        world.until("the condition is written", lambda: world.condition()["status"] == "True")
         end = world.clock.time + timedelta(minutes=11)
         while world.clock.time < end:
             world.step()
@@ -334,7 +332,7 @@ class TestRefused:
         world.stays(lambda: is_gated(world))
         world.heal_network()
         world.until("released", lambda: is_released(world))
-        world.until("the condition says so", lambda: world.condition()["status"] == "True")
+        world.until("the condition is written", lambda: world.condition()["status"] == "True")
 
     def test_it_is_reported_without_the_right_to_write_conditions(self, world: Simulated) -> None:
         world.join(GATE, labels={})
@@ -381,9 +379,11 @@ class TestNotApplicable:
     def test_what_had_nothing_to_check_is_not_counted_as_passed(self, world: Simulated) -> None:
         world.join(GATE, labels={})
         world.start(*ONCE, "--enable-connectivity-matrix")
-        world.until("it is told", lambda: world.events() == ["Verified"])
+        world.until("the Event is written", lambda: world.events() == ["Verified"])
         (event,) = world.cluster.events.values()
-        proved = [check.name for check in world.node().record.checks]
-        assert "matrix" not in proved
-        assert event["message"].startswith(f"attempt 1: {len(proved)} checks passed")
-        assert event["message"].endswith("; not applicable: matrix")
+        recorded = world.node().record.checks
+        (matrix,) = [check for check in recorded if not check.applies]
+        assert matrix.name == "matrix"
+        assert matrix.error.startswith("not enough peers: 0 of 2 ")
+        assert event["message"].startswith(f"attempt 1: {len(recorded) - 1} checks passed")
+        assert event["message"].endswith(f"; not applicable: matrix ({matrix.error})")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kube_node_ready.verify.model import Gate, Policy, Worker
-from tests import scenarios
-from tests.model import Cluster
+from kube_node_ready.verification.model import Gate, Policy, Worker
+from tests.support.model_cluster import Cluster
+from tests.support.scenarios import controller
 
 POLICY = Policy(
     (Gate("node-ready/unverified", "NoSchedule"), Gate("example.com/second-gate", "NoExecute")),
@@ -50,6 +50,6 @@ class Model(Cluster):
         assert condition()
 
 
-@pytest.mark.parametrize("scenario", scenarios.ALL, ids=lambda scenario: scenario.__name__)
-def test_in_the_model(scenario: scenarios.Scenario) -> None:
+@pytest.mark.parametrize("scenario", controller.ALL, ids=lambda scenario: scenario.__name__)
+def test_in_the_model(scenario: controller.Scenario) -> None:
     scenario(Model(POLICY), "node")

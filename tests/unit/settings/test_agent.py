@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from kube_node_ready.checks.settings import SettingsError
-from kube_node_ready.daemonset import flags
-from kube_node_ready.daemonset.settings import Settings, load, rules
-from kube_node_ready.daemonset.table import SETTINGS
+from kube_node_ready.agent import flags
+from kube_node_ready.agent.settings import rules
+from kube_node_ready.settings.agent import FIELDS, Settings, load
+from kubekit.diagnostics import DiagnosticsError
 
 EVERYTHING = {
     "node-name": ("ip-10-0-0-1.ec2.internal", "node_name", "ip-10-0-0-1.ec2.internal"),
@@ -41,7 +41,7 @@ EVERYTHING = {
     "delete-failed-node": ("false", "", None),
 }
 """Flag -> what is said, which setting it becomes, and what it means."""
-VARIABLES = {setting.flag: setting.variable for setting in SETTINGS}
+VARIABLES = {field.flag: field.variable for field in FIELDS}
 NAMED = {"NODE_NAME": "node-1"}
 
 
@@ -56,10 +56,10 @@ def found(settings: Settings, path: str) -> object:
     return value
 
 
-def mistakes(*words: str, **environ: str) -> tuple[str, ...]:
-    with pytest.raises(SettingsError) as why:
+def errors(*words: str, **environ: str) -> tuple[str, ...]:
+    with pytest.raises(DiagnosticsError) as error:
         loaded(*words, **environ)
-    return why.value.mistakes
+    return tuple(map(str, error.value.diagnostics))
 
 
 def test_nothing_is_forgotten_here() -> None:
@@ -99,7 +99,7 @@ def test_the_defaults_are_the_originals() -> None:
     assert (settings.check_interval, settings.failure_threshold) == (60, 3)
     assert (settings.checks.connectivity_matrix, settings.checks.connectivity_sample) == (False, 5)
     assert not settings.dry_run
-    assert not settings.notes
+    assert not settings.warnings
 
 
 def test_the_originals_config_map_is_understood() -> None:
@@ -141,8 +141,8 @@ def test_what_kubernetes_says_of_a_service_called_metrics_is_not_for_us() -> Non
 def test_the_rest_of_the_checks_is_said_as_to_a_worker() -> None:
     settings = loaded(KUBE_NODE_READY_WORKER_CONFIG='{"dnsService": "", "clock": false, "checkTimeoutSeconds": 7}')
     assert (settings.checks.dns_service, settings.checks.clock, settings.checks.check_timeout_seconds) == ("", False, 7)
-    told = mistakes(KUBE_NODE_READY_WORKER_CONFIG='{"clok": false}')
-    assert told == ("KUBE_NODE_READY_WORKER_CONFIG: 'clok' is unknown; did you mean clock?",)
+    told = errors(KUBE_NODE_READY_WORKER_CONFIG='{"clok": false}')
+    assert told == ("KUBE_NODE_READY_WORKER_CONFIG: clok: unknown key; did you mean clock?",)
 
 
 def test_the_peers_port_is_ours() -> None:
@@ -151,7 +151,7 @@ def test_the_peers_port_is_ours() -> None:
 
 def test_only_a_dry_run_needs_no_node() -> None:
     assert load({"dry-run": "true"}, {}).node_name == "dry-run-node"
-    with pytest.raises(SettingsError, match=r"--node-name \(NODE_NAME\) is not set; a pod sets it from spec"):
+    with pytest.raises(DiagnosticsError, match=r"--node-name \(NODE_NAME\): is missing; expected the node"):
         load({}, {})
 
 
@@ -168,7 +168,7 @@ def test_only_a_dry_run_needs_no_node() -> None:
         ("max-retries", "-1", "a whole number"),
         ("max-retries", "00000000001", "a whole number"),
         ("failure-threshold", "0", "a whole number from 1 to 100"),
-        ("connectivity-sample", "1000", "a whole number from 1 to 100"),
+        ("connectivity-sample", "1000", "a whole number from 2 to 100"),
         ("retry-backoff", "random", "exponential or linear"),
         ("dns-test-domains", "a b", "a DNS name"),
         ("cluster-dns-ip", "dns", "an IP address"),
@@ -188,60 +188,60 @@ def test_only_a_dry_run_needs_no_node() -> None:
     ],
 )
 def test_a_wrong_value_is_named_with_what_would_be_right(flag: str, value: str, right: str) -> None:
-    (told,) = mistakes(f"--{flag}={value}")
-    assert told.startswith(f"--{flag} is {value!r}, and must be ")
+    (told,) = errors(f"--{flag}={value}")
+    assert told.startswith(f'--{flag}: "{value}" is invalid; expected ')
     assert right in told
     if value:
-        (told,) = mistakes(**{VARIABLES[flag]: value})
-        assert told.startswith(f"{VARIABLES[flag]} is {value!r}, and must be ")
+        (told,) = errors(**{VARIABLES[flag]: value})
+        assert told.startswith(f'{VARIABLES[flag]}: "{value}" is invalid; expected ')
 
 
 def test_removal_of_nodes_is_refused_with_the_reason() -> None:
-    (told,) = mistakes(DELETE_FAILED_NODE="true")
-    assert told.startswith("DELETE_FAILED_NODE is 'true', and must be false: ")
+    (told,) = errors(DELETE_FAILED_NODE="true")
+    assert told.startswith('DELETE_FAILED_NODE: "true" is invalid; expected false: ')
     assert "the controller's job" in told
     assert "budget" in told
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    assert len(mistakes("--max-retries=many", "--log-level=loud", CHECK_TIMEOUT="soon")) == 3
+    assert len(errors("--max-retries=many", "--log-level=loud", CHECK_TIMEOUT="soon")) == 3
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--max-retrys=3"], "the flag --max-retrys is unknown; did you mean --max-retries?"),
-        (["--dryrun"], "the flag --dryrun is unknown; did you mean --dry-run?"),
-        (["--xyzzy"], "the flag --xyzzy is unknown; --help lists all of them"),
-        (["--max"], "the flag --max is unknown; --help lists all of them"),
-        (["chek"], "'chek' is no verb; did you mean check?"),
+        (["--max-retrys=3"], "--max-retrys: unknown flag; did you mean --max-retries?"),
+        (["--dryrun"], "--dryrun: unknown flag; did you mean --dry-run?"),
+        (["--xyzzy"], "--xyzzy: unknown flag; --help lists all of them"),
+        (["--max"], "--max: unknown flag; --help lists all of them"),
+        (["chek"], 'unknown command "chek"; did you mean check?'),
         (["--node-name"], "--node-name: expected one argument"),
     ],
 )
 def test_an_unknown_word_brings_the_nearest_right_one(words: list[str], told: str) -> None:
-    assert mistakes(*words) == (told,)
+    assert errors(*words) == (told,)
 
 
 def test_an_interval_that_is_no_pause_is_refused() -> None:
-    (told,) = mistakes(CHECK_INTERVAL="500ms")
-    assert told.startswith("--check-interval (CHECK_INTERVAL) is 0.5 s, and must be at least 1 s")
+    (told,) = errors(CHECK_INTERVAL="500ms")
+    assert told.startswith("--check-interval (CHECK_INTERVAL): 0.5s is invalid; expected at least 1s")
 
 
 def test_times_that_contradict_each_other_are_refused() -> None:
-    (told,) = mistakes(CHECK_TIMEOUT="10s", INITIAL_TIMEOUT="5s")
+    (told,) = errors(CHECK_TIMEOUT="10s", INITIAL_TIMEOUT="5s")
     assert told == (
-        "--check-timeout (CHECK_TIMEOUT) is 10 s, and must not be more than --initial-timeout (INITIAL_TIMEOUT), 5 s"
+        "--check-timeout (CHECK_TIMEOUT): 10s is invalid; expected at most --initial-timeout (INITIAL_TIMEOUT), 5s"
     )
 
 
 def test_the_matrix_needs_a_port_that_others_know() -> None:
-    (told,) = mistakes("--enable-connectivity-matrix", "--metrics-port=0")
-    assert told.startswith("--metrics-port (METRICS_PORT) is 0, and must be")
+    (told,) = errors("--enable-connectivity-matrix", "--metrics-port=0")
+    assert told.startswith("--metrics-port (METRICS_PORT): 0 is invalid; expected ")
 
 
 def test_a_misspelt_variable_is_noted() -> None:
     environ = {"MAX_RETRYS": "3", "PATH": "/bin", "HOME": "/", "KUBERNETES_SERVICE_PORT_HTTPS": "443", "HOSTNAME": "a"}
-    assert loaded(**environ).notes == ("MAX_RETRYS is not read; did you mean MAX_RETRIES?",)
+    assert loaded(**environ).warnings == ("MAX_RETRYS is not read; did you mean MAX_RETRIES?",)
 
 
 def test_rules_follow_from_settings() -> None:
@@ -251,4 +251,4 @@ def test_rules_follow_from_settings() -> None:
     watching = rules(loaded("--mode=continuous", "--check-interval=10m"))
     assert watching.continuous
     assert watching.policy.slow_retry == timedelta(minutes=10)
-    assert watching.look == timedelta(minutes=1), "someone may take the label off"
+    assert watching.poll_interval == timedelta(minutes=1), "someone may take the label off"

@@ -10,16 +10,14 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from kube_node_ready import config, reference
-from kube_node_ready.checks import settings
-from kube_node_ready.config import Config
-from kube_node_ready.configuration import checks, environment
-from kube_node_ready.configuration.model import Taint
-from kube_node_ready.configuration.pods import Part
-from kube_node_ready.configuration.schema import fields, leaves
-from tests.configs import NOWHERE, load
+from kube_node_ready import __version__
+from kube_node_ready.settings import config, images, worker
+from kube_node_ready.settings.controller import CONFIG, Taint
+from kube_node_ready.settings.structs import Section, leaves, table
+from kube_node_ready.settings.worker_pod import CHECKS, Image
+from tests.support.configs import NOWHERE, OWN_IMAGE, complaint, load
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "controller-config.yaml"
 
 
@@ -27,21 +25,64 @@ EXAMPLE = ROOT / "examples" / "controller-config.yaml"
     "text", ["", "\n", "# nothing\n", "---\n", "{}", "null", "worker:\nreconciliation: {}\n", "\ufeff"]
 )
 def test_what_is_not_said_has_its_default(text: str) -> None:
-    assert load(text) == config.load(None, {}, {}, account=NOWHERE)
+    assert load(text) == config.load(None, OWN_IMAGE, {}, account=NOWHERE)
 
 
 def test_the_defaults_are_the_documented_ones() -> None:
-    loaded = config.load(None, {}, {}, account=NOWHERE)
-    assert loaded.worker.image.reference == "ghcr.io/imunhatep/kube-node-ready:latest"
+    loaded = config.load(None, OWN_IMAGE, {}, account=NOWHERE)
+    assert loaded.worker.image.reference == OWN_IMAGE["POD_IMAGE"]
     assert loaded.worker.namespace == loaded.leader_election.namespace == "kube-system"
     assert loaded.node_management.taints == (Taint(key="node-ready/unverified", value="true", effect="NoSchedule"),)
     assert not loaded.node_management.delete_failed_nodes
     assert loaded.reconciliation.first_backoff_seconds == 1
     assert loaded.leader_election.lease_duration == timedelta(seconds=15)
-    assert loaded.notes == ()
+    assert loaded.warnings == ()
 
 
-SEED = """
+class TestTheWorkersImage:
+    def test_without_a_name_it_is_the_controllers_own(self) -> None:
+        own = "registry.example:5000/team/kube-node-ready"
+        for tail in (":1.2.3", f"@sha256:{'0' * 64}"):
+            assert load("", {"POD_IMAGE": own + tail}).worker.image.reference == own + tail
+
+    def test_a_configured_tag_wins_over_the_digest_of_the_controllers_image(self) -> None:
+        own = {"POD_IMAGE": f"registry.example/a@sha256:{'0' * 64}"}
+        assert load("worker: {image: {tag: v2}}", own).worker.image.reference == "registry.example/a:v2"
+
+    def test_it_is_required_where_the_controllers_own_is_not_known(self) -> None:
+        said = complaint("", {"POD_IMAGE": ""})
+        assert "worker.image.repository: is missing; expected the image that the controller runs, such as " in said
+
+    def test_without_a_tag_it_has_the_controllers_version(self) -> None:
+        image = load("worker: {image: {repository: registry.example/a}}", {"POD_IMAGE": ""}).worker.image
+        assert image.reference == f"registry.example/a:{__version__}"
+
+    @pytest.mark.parametrize(
+        ("repository", "own", "said"),
+        [
+            ("registry.example/a", "registry.example/a:1", []),
+            ("localhost/a", "", []),
+            ("registry.example/a", "", []),
+            (
+                "registry.example/a",
+                "registry.example/b:1",
+                ['differs from the controller\'s image, "registry.example/b:1"'],
+            ),
+            ("a", "a:1", ["a names no registry"]),
+            ("team/a", "", ["team/a names no registry"]),
+            ("registry.example/a", "b\x1b[31m\n", ['differs from the controller\'s image, "b\\x1b[31m\\n": ']),
+            ("a", "registry.example/a:1", ["differs from the controller's image", "a names no registry"]),
+            ("ghcr.io/imunhatep/kube-node-ready", "ghcr.io/imunhatep/kube-node-ready:1", []),
+            ("ghcr.io/imunhatep/kube-node-ready", "", ["exits with code 3 here, and no node passes"]),
+        ],
+    )
+    def test_an_image_that_might_not_work_is_warned_of(self, repository: str, own: str, said: list[str]) -> None:
+        found = list(images.warnings(Image(repository=repository), own))
+        assert len(found) == len(said)
+        assert all(part in text for part, text in zip(said, found, strict=True))
+
+
+SPECIFIED = """
 controller:
   config:
     worker:
@@ -73,9 +114,10 @@ controller:
 
 
 def test_the_values_of_the_readme_load_and_are_the_defaults() -> None:
-    loaded = load(SEED)
+    loaded = load(SPECIFIED)
     assert loaded.worker.checks["dnsTestDomains"] == ["kubernetes.default.svc.cluster.local", "google.com"]
-    assert replace(loaded, worker=replace(loaded.worker, checks={})) == load()
+    assert loaded.worker.image.reference == "ghcr.io/imunhatep/kube-node-ready:latest"
+    assert replace(loaded, worker=replace(loaded.worker, checks={}, image=load().worker.image)) == load()
 
 
 def test_a_file_of_the_original_loads_and_says_what_has_no_effect() -> None:
@@ -112,7 +154,7 @@ kubernetes: {kubeconfigPath: "", qps: 50, burst: 100}
     assert loaded.worker.timeout_seconds == 120
     assert loaded.reconciliation.first_backoff_seconds == 5
     assert loaded.node_management.taints == (Taint(key="a", value=None, effect="NoExecute"),)
-    assert [note.split()[0] for note in loaded.notes] == [
+    assert [note.split()[0] for note in loaded.warnings] == [
         "worker.job.backoffLimit",
         "worker.job.completions",
         "worker.job.ttlSecondsAfterFinished",
@@ -133,18 +175,16 @@ def test_a_security_context_has_no_more_in_the_pod_than_in_the_file() -> None:
     assert config.manifest(check)["securityContext"] == {"privileged": False}
 
 
-def test_what_the_documentation_says_is_what_the_code_says() -> None:
-    assert (ROOT / "docs" / "configuration.md").read_text() == reference.page(), reference.__doc__
-    assert EXAMPLE.read_text() == reference.example(), reference.__doc__
-
-
 def test_the_example_has_every_key_with_its_default() -> None:
     loaded = load(EXAMPLE.read_text())
-    assert replace(loaded, worker=replace(loaded.worker, checks={})) == load()
-    defaults = {name: checks.default(name) for name in checks.NAMES}
+    assert loaded.worker.image.reference == f"registry.example/team/kube-node-ready:{__version__}"
+    assert replace(loaded, worker=replace(loaded.worker, checks={}, image=load().worker.image)) == load()
+    defaults = {
+        key: list(field.default) if isinstance(field.default, tuple) else field.default for key, field in CHECKS.items()
+    }
     assert loaded.worker.checks == {name: value for name, value in defaults.items() if value is not None}
     written = yaml.safe_load(EXAMPLE.read_text())
-    for path, _, _ in leaves(Config):
+    for path, _, _ in leaves(CONFIG):
         inner = written
         for key in path.split("."):
             assert key in inner, path
@@ -154,7 +194,10 @@ def test_the_example_has_every_key_with_its_default() -> None:
 def test_the_example_shows_every_key_of_what_stands_in_lists() -> None:
     text = EXAMPLE.read_text()
     missing = {
-        f"{part.__name__}.{key}" for part in Part.__subclasses__() for key in fields(part) if f"{key}:" not in text
+        f"{section.__name__}.{key}"
+        for section in Section.__subclasses__()
+        for key in table(section).fields
+        if f"{key}:" not in text
     }
     assert missing <= {"Toleration.tolerationSeconds"}, "goes only with NoExecute, which the example has not"
 
@@ -162,7 +205,7 @@ def test_the_example_shows_every_key_of_what_stands_in_lists() -> None:
 def test_every_setting_of_the_worker_is_either_here_or_has_its_place_elsewhere() -> None:
     elsewhere = {"timeoutSeconds", "logging", "dryRun"}
     controllers = {"maxRetries", "retryBackoff", "initialCheckTimeoutSeconds"}
-    assert settings.NAMES - elsewhere - controllers == checks.NAMES
+    assert worker.TABLE.fields.keys() - elsewhere - controllers == CHECKS.keys()
 
 
 def test_a_part_of_a_section_leaves_the_rest_at_its_default() -> None:
@@ -247,7 +290,7 @@ def test_flags_win_over_the_environment_and_the_environment_over_the_file() -> N
 
 
 def test_every_single_value_has_its_variable() -> None:
-    names = environment.variables()
+    names = config.variables()
     assert names["KUBE_NODE_READY_RECONCILIATION_MAX_RETRIES"] == "reconciliation.maxRetries"
     assert names["KUBE_NODE_READY_NODE_MANAGEMENT_VERIFIED_LABEL_KEY"] == "nodeManagement.verifiedLabel.key"
     assert names["KUBE_NODE_READY_DRY_RUN"] == "dryRun"
@@ -301,7 +344,7 @@ def test_the_namespace_is_the_files_the_pods_the_accounts_or_kube_system(tmp_pat
     assert load("worker: {namespace: of-the-file}", pod).worker.namespace == "of-the-file"
     assert load("worker: {namespace: ''}", pod).worker.namespace == "of-the-pod"
     assert load("", pod).leader_election.namespace == "of-the-pod"
-    assert config.load(None, {}, {}, account=tmp_path).worker.namespace == "of-the-account"
+    assert config.load(None, OWN_IMAGE, {}, account=tmp_path).worker.namespace == "of-the-account"
     assert load().worker.namespace == "kube-system"
 
 
@@ -332,11 +375,11 @@ def flags(*words: str) -> dict[str, object]:
         (["--zap-devel=false"], "logging.level", "info"),
         (["-v=4"], "logging.level", "debug"),
         (["--v=2"], "logging.level", "info"),
-        (["--zap-time-encoding=iso8601"], "notes", ("--zap-time-encoding has no effect",)),
+        (["--zap-time-encoding=iso8601"], "warnings", ("--zap-time-encoding has no effect",)),
     ],
 )
 def test_flags_set_their_fields(words: list[str], path: str, meant: object) -> None:
-    assert attrgetter(path)(config.load(None, {}, flags(*words), account=NOWHERE)) == meant
+    assert attrgetter(path)(config.load(None, OWN_IMAGE, flags(*words), account=NOWHERE)) == meant
 
 
 def test_flags_that_were_not_given_say_nothing() -> None:
@@ -344,7 +387,7 @@ def test_flags_that_were_not_given_say_nothing() -> None:
 
 
 def test_a_configuration_does_not_change() -> None:
-    loaded = config.load(None, {}, {}, account=NOWHERE)
+    loaded = config.load(None, OWN_IMAGE, {}, account=NOWHERE)
     with pytest.raises(AttributeError):
         loaded.dry_run = True  # type: ignore[misc]
 

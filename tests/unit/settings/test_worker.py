@@ -1,22 +1,26 @@
-"""What may be said to the worker, and what it answers to mistakes."""
+"""The worker's settings: what is accepted, and what is reported about the rest."""
 
+import itertools
 import json
+import time
 from pathlib import Path
 
 import pytest
 
-from kube_node_ready.checks import settings, sources
-from kube_node_ready.checks.settings import Settings, SettingsError, load
+from kube_node_ready.checks.settings import Settings
+from kube_node_ready.settings import sources, worker
+from kube_node_ready.settings.worker import load, parse
+from kubekit.diagnostics import DiagnosticsError
 
 
-def mistakes(**mapping: object) -> tuple[str, ...]:
-    with pytest.raises(SettingsError) as why:
-        load(mapping, "here")
-    return why.value.mistakes
+def errors(**mapping: object) -> tuple[str, ...]:
+    with pytest.raises(DiagnosticsError) as error:
+        parse(mapping, "here")
+    return tuple(map(str, error.value.diagnostics))
 
 
 def test_nothing_said_means_the_defaults() -> None:
-    found = load({}, "here")
+    found = parse({}, "here")
     assert found == Settings()
     assert found.dns_test_domains == ("kubernetes.default.svc.cluster.local",)
     assert (found.check_timeout_seconds, found.timeout_seconds, found.max_clock_skew_seconds) == (10, 300, 30)
@@ -52,8 +56,8 @@ def test_everything_can_be_said() -> None:
         "retryBackoff": "linear",
         "initialCheckTimeoutSeconds": 300,
     }
-    assert set(said) == settings.NAMES
-    found = load(said, "here")
+    assert said.keys() == worker.TABLE.fields.keys()
+    found = parse(said, "here")
     assert found.dns_test_domains == ("example.com", "8.8.8.8")
     assert (found.check_timeout_seconds, found.timeout_seconds) == (5, 120)
     assert (found.log_level, found.log_format, found.dry_run) == ("debug", "console", True)
@@ -63,12 +67,12 @@ def test_everything_can_be_said() -> None:
 
 def test_the_originals_worker_file_is_understood() -> None:
     said = {"dnsTestDomains": ["google.com"], "checkTimeoutSeconds": 5, "maxRetries": 1, "retryBackoff": "linear"}
-    found = load(said | {"logging": {"level": "info", "format": "json"}, "dryRun": False}, "here")
+    found = parse(said | {"logging": {"level": "info", "format": "json"}, "dryRun": False}, "here")
     assert found == Settings()._replace(dns_test_domains=("google.com",), check_timeout_seconds=5)
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    told = mistakes(checkTimeoutSeconds="soon", dnsTestDomain=["a"], logging={"level": "loud"}, payload=3)
+    told = errors(checkTimeoutSeconds="soon", dnsTestDomain=["a"], logging={"level": "loud"}, payload=3)
     assert len(told) == 4
 
 
@@ -84,11 +88,12 @@ def test_all_mistakes_are_told_at_once() -> None:
         ("dnsTestDomains", ["300.1.1.1"], "a DNS name"),
         ("dnsTestDomains", ["x" * 64], "a DNS name"),
         ("dnsTestDomains", 5, "a list"),
-        ("dnsTestDomains", [5], "a list"),
+        ("dnsTestDomains", [5], "a DNS name"),
         ("dnsTestDomains", [f"n{number}" for number in range(101)], "a list of at most 100"),
         ("clusterDnsIp", "cluster", "an IP address"),
         ("networkTargets", ["example.com"], "host:port or"),
         ("networkTargets", ["example.com:0"], "host:port or"),
+        ("networkTargets", ["example.com:00000165536"], "host:port or"),
         ("networkTargets", ["fd00::1:53"], "host:port or"),
         ("networkTargets", ["ftp://example.com/"], "host:port or"),
         ("networkTargets", ["https://user@example.com/"], "host:port or"),
@@ -101,7 +106,15 @@ def test_all_mistakes_are_told_at_once() -> None:
         ("payloadPath", "/a b", "a path of the API server"),
         ("maxRetries", -1, "a whole number"),
         ("connectivitySelector", "app=a&limit=1", "a label selector such as app=node-agent"),
-        ("connectivitySample", 0, "a whole number from 1 to 100"),
+        ("connectivitySelector", "app=a=b", "a label selector such as app=node-agent"),
+        ("connectivitySelector", "(((", "a label selector such as app=node-agent"),
+        ("connectivitySelector", "app in a", "a label selector such as app=node-agent"),
+        ("connectivitySelector", "app=a,", "a label selector such as app=node-agent"),
+        ("connectivitySelector", "app=-a", "a label selector such as app=node-agent"),
+        ("connectivitySelector", "a/b/c=d", "a label selector such as app=node-agent"),
+        ("connectivitySelector", " ", "a label selector such as app=node-agent"),
+        pytest.param("connectivitySample", 10**5000, "a whole number from 2 to 100", id="more digits than are shown"),
+        ("connectivitySample", 1, "a whole number from 2 to 100"),
         ("connectivitySample", True, "a whole number"),
         ("connectivityPort", "65536", "a whole number from 1 to 65535"),
         ("dnsSamples", 0, "a whole number from 1 to 100"),
@@ -117,10 +130,9 @@ def test_all_mistakes_are_told_at_once() -> None:
     ],
 )
 def test_a_wrong_value_is_named_with_what_would_be_right(key: str, value: object, right: str) -> None:
-    (told,) = mistakes(**{key: value})
-    assert told.startswith(f"here: {key} is ")
-    assert "must be" in told
-    assert right in told
+    (told,) = errors(**{key: value})
+    assert told.startswith(f"here: {key}: ")
+    assert f" is invalid; expected {right}" in told
 
 
 @pytest.mark.parametrize(
@@ -128,36 +140,141 @@ def test_a_wrong_value_is_named_with_what_would_be_right(key: str, value: object
     [("dnsTestDomain", "dnsTestDomains"), ("checktimeoutseconds", "checkTimeoutSeconds"), ("loging", "logging")],
 )
 def test_an_unknown_key_brings_the_nearest_right_one(key: str, near: str) -> None:
-    assert mistakes(**{key: 1}) == (f"here: {key!r} is unknown; did you mean {near}?",)
+    assert errors(**{key: 1}) == (f"here: {key}: unknown key; did you mean {near}?",)
 
 
 def test_an_unknown_key_inside_logging_is_a_mistake_too() -> None:
-    (told,) = mistakes(logging={"levle": "info"})
-    assert told == "here: logging: 'levle' is unknown; did you mean level?"
+    (told,) = errors(logging={"levle": "info"})
+    assert told == "here: logging.levle: unknown key; did you mean level?"
 
 
 def test_a_huge_value_does_not_flood_the_message() -> None:
-    (told,) = mistakes(clusterDnsIp="x" * 100_000)
+    (told,) = errors(clusterDnsIp="x" * 100_000)
     assert len(told) < 250
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        *("app=node-agent", "app==a", "a!=b", "app", "!app", "app in (a,b)", "app notin ( a , b ), tier", "app="),
+        *("example.com/part-of=A.b_c-9", "app = a , component != worker", "app in (,a)", "!a,b"),
+    ],
+)
+def test_selectors_of_the_api_server_are_accepted(selector: str) -> None:
+    assert parse({"connectivitySelector": selector}, "here").connectivity_selector == selector
+
+
+@pytest.mark.parametrize(
+    "selector", ["a in (" + ", " * 450, "a= ," * 200 + "!!", "a " * 400, "!" * 900, "a" * 900, "a in (" + "a," * 450]
+)
+def test_a_selector_is_rejected_within_a_second_of_cpu_time(selector: str) -> None:
+    """A regular expression that tries every way to split the text would take hours."""
+    begun = time.process_time()
+    errors(connectivitySelector=selector)
+    assert time.process_time() - begun < 1
+
+
 def test_a_check_cannot_have_more_time_than_all_checks() -> None:
-    (told,) = mistakes(checkTimeoutSeconds=20, timeoutSeconds=10)
-    assert "checkTimeoutSeconds is 20, which is more than the 10 of timeoutSeconds" in told
+    (told,) = errors(checkTimeoutSeconds=20, timeoutSeconds=10)
+    expected = "at most timeoutSeconds, which all checks have together: 10"
+    assert told == f"checkTimeoutSeconds: 20 is invalid; expected {expected}"
 
 
 def test_the_cluster_name_follows_the_cluster_domain() -> None:
-    assert load(
+    assert parse(
         {"dnsTestDomains": ["kubernetes.default.svc", "kubernetes.default.svc.corp.example"]}, ""
     ).cluster_name == ("kubernetes.default.svc.corp.example")
-    assert load({"dnsTestDomains": ["example.com"]}, "").cluster_name == "kubernetes.default.svc.cluster.local"
+    assert parse({"dnsTestDomains": ["example.com"]}, "").cluster_name == "kubernetes.default.svc.cluster.local"
 
 
 class TestSources:
+    @pytest.mark.parametrize(
+        ("content", "error"),
+        [
+            ("[" * 100_000, "is nested too deeply"),
+            ("a: " + "[" * 3_000, "is nested too deeply"),
+            ("checkTimeoutSeconds: " + "1" * 5_000, "not YAML: Exceeds the limit"),
+            ("checkTimeoutSeconds: 0x" + "1" * 5_000, "a number with too many digits is invalid; expected seconds"),
+            ("checkTimeoutSeconds: 2026-13-45", "not YAML: month must be in 1..12"),
+            ("payload: !!bool x", "not YAML: "),
+            ("payload: !!timestamp x", "not YAML: "),
+            ("payload: " + "x" * 300_000, "cannot read the file: it has more than 256 KiB"),
+        ],
+        ids=lambda text: text[:30],
+    )
+    def test_a_file_that_cannot_be_used_is_one_error(self, tmp_path: Path, content: str, error: str) -> None:
+        file = tmp_path / "worker.yaml"
+        file.write_text(content)
+        with pytest.raises(DiagnosticsError) as raised:
+            worker.read([sources.from_file(str(file))])
+        assert error in str(raised.value)
+        assert len(str(raised.value)) < 500
+
+    def test_an_endless_file_is_not_read_whole(self) -> None:
+        with pytest.raises(DiagnosticsError, match="/dev/zero: cannot read the file: it has more than 256 KiB"):
+            sources.from_file("/dev/zero")
+
+    def test_aliases_are_not_expanded_in_an_error(self, tmp_path: Path) -> None:
+        """Written out, this value would have nine to the power of nine entries."""
+        lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+        for last, name in itertools.pairwise("abcdefghi"):
+            lines.append(f"{name}: &{name} [{', '.join([f'*{last}'] * 9)}]")
+        file = tmp_path / "worker.yaml"
+        file.write_text("\n".join([*lines, "checkTimeoutSeconds: *i", "dnsTestDomains: [*i]"]))
+        with pytest.raises(DiagnosticsError) as raised:
+            worker.read([sources.from_file(str(file))])
+        assert "checkTimeoutSeconds: [[…], […]" in str(raised.value)
+
+    @pytest.mark.parametrize("depth", [1, 9])
+    def test_merge_keys_are_limited(self, tmp_path: Path, depth: int) -> None:
+        """Merged, the last of these mappings would have ten to the power of ten keys, or 20 million."""
+        lines = [f"a: &a {{{', '.join(f'k{number}: 1' for number in range(10 if depth > 1 else 1000))}}}"]
+        for last, name in itertools.pairwise("abcdefghij"[: depth + 1]):
+            aliases = ", ".join([f"*{last}"] * (10 if depth > 1 else 20_000))
+            lines.append(f"{name}: &{name} {{<<: [{aliases}]}}")
+        file = tmp_path / "worker.yaml"
+        file.write_text("\n".join(lines))
+        with pytest.raises(DiagnosticsError, match=r"worker\.yaml: not YAML: it merges more than 1000 keys$"):
+            sources.from_file(str(file))
+
+    @pytest.mark.parametrize("end", ["", ".5"])
+    def test_a_number_to_the_base_of_60_is_not_calculated_for_seconds(self, tmp_path: Path, end: str) -> None:
+        """YAML 1.1 has such numbers, for times: 1:30 is 90."""
+        file = tmp_path / "worker.yaml"
+        file.write_text(f"checkTimeoutSeconds: 1{':1' * 120_000}{end}\n")
+        with pytest.raises(DiagnosticsError, match=r"worker\.yaml: not YAML: a number has more than 100 characters$"):
+            sources.from_file(str(file))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "# comment\nlogging:\n  level: loud\npayloads: true\n",
+            '{\n "logging": {\n  "level": "loud"},\n "payloads": true}',
+        ],
+    )
+    def test_an_error_in_a_file_has_its_line(self, tmp_path: Path, text: str) -> None:
+        file = tmp_path / "worker.yaml"
+        file.write_text(text)
+        with pytest.raises(DiagnosticsError) as error:
+            worker.read([sources.from_file(str(file))])
+        assert list(map(str, error.value.diagnostics)) == [
+            f'{file}:3: logging.level: "loud" is invalid; expected debug, info, warn or error',
+            f"{file}:4: payloads: unknown key; did you mean payload?",
+        ]
+
+    def test_merge_keys_work(self, tmp_path: Path) -> None:
+        file = tmp_path / "worker.yaml"
+        file.write_text("logging: {level: warn}\n<<: [{payload: false, clock: false}]\nclock: true\n")
+        assert sources.from_file(str(file))[1] == {"logging": {"level": "warn"}, "payload": False, "clock": True}
+
+    def test_a_variable_that_is_nested_too_deeply_is_an_error(self) -> None:
+        with pytest.raises(DiagnosticsError, match=f"{worker.JSON_VARIABLE}: not JSON: it is nested too deeply"):
+            load({worker.JSON_VARIABLE: "[" * 100_000})
+
     def test_the_environment_is_stronger_than_json_and_json_than_the_file(self, tmp_path: Path) -> None:
         file = tmp_path / "worker.yaml"
         file.write_text("checkTimeoutSeconds: 1\nmaxClockSkewSeconds: 1\ntimeoutSeconds: 100\nlogging: {level: warn}\n")
-        found = sources.read(
+        found = load(
             {
                 "WORKER_CONFIG_PATH": str(file),
                 "KUBE_NODE_READY_WORKER_CONFIG": json.dumps({"checkTimeoutSeconds": 2, "maxClockSkewSeconds": 2}),
@@ -169,7 +286,7 @@ class TestSources:
         assert (found.log_level, found.log_format) == ("warn", "console")
 
     def test_single_variables_are_read_as_the_original_wrote_them(self) -> None:
-        found = sources.read(
+        found = load(
             {
                 "DNS_TEST_DOMAINS": "example.com, 8.8.8.8,",
                 "CLUSTER_DNS_IP": "10.96.0.10",
@@ -183,43 +300,60 @@ class TestSources:
         assert (found.check_timeout_seconds, found.log_level, found.dry_run) == (90, "debug", True)
 
     def test_an_empty_variable_says_nothing(self) -> None:
-        assert sources.read(dict.fromkeys([*sources.VARIABLES, "KUBE_NODE_READY_WORKER_CONFIG"], "")) == Settings()
+        assert (
+            load(
+                dict.fromkeys(
+                    [*(field.variable for field, _ in worker.variables()), "KUBE_NODE_READY_WORKER_CONFIG"], ""
+                )
+            )
+            == Settings()
+        )
+
+    def test_a_message_names_the_first_mistakes_only(self) -> None:
+        """It is one line of the log, and a file of 256 KiB can hold thousands."""
+        with pytest.raises(DiagnosticsError) as raised:
+            parse({f"unknown{number}": 1 for number in range(1000)}, "worker.yaml")
+        assert len(raised.value.diagnostics) == 1000
+        assert "unknown19" in str(raised.value)
+        assert "unknown20" not in str(raised.value)
+        assert str(raised.value).endswith("; and 980 more")
+        assert len(str(raised.value)) < 20_000
 
     def test_mistakes_of_all_sources_are_told_with_their_source(self, tmp_path: Path) -> None:
         file = tmp_path / "worker.json"
         file.write_text('{"payload": "maybe"}')
-        with pytest.raises(SettingsError) as why:
-            sources.read({"WORKER_CONFIG_PATH": str(file), "CHECK_TIMEOUT": "soon"})
-        first, second = why.value.mistakes
-        assert first.startswith(f"{file}: payload is 'maybe'")
-        assert second.startswith("CHECK_TIMEOUT: checkTimeoutSeconds is 'soon'")
+        with pytest.raises(DiagnosticsError) as error:
+            load({"WORKER_CONFIG_PATH": str(file), "CHECK_TIMEOUT": "soon"})
+        first, second = map(str, error.value.diagnostics)
+        assert first == f'{file}:1: payload: "maybe" is invalid; expected true or false'
+        assert second.startswith('CHECK_TIMEOUT: checkTimeoutSeconds: "soon" is invalid; expected seconds above 0')
 
     @pytest.mark.parametrize(
         ("content", "words"),
         [
-            ("a: [", "is not YAML"),
-            ("- a", "holds list and must hold a mapping"),
-            ("hello", "holds str and must hold a mapping"),
+            ("a: [", "not YAML"),
+            ("- a", "has a list; expected a mapping"),
+            ("hello", "has text; expected a mapping"),
             (b"\xff\xfe\x00", "it is not text in UTF-8"),
         ],
     )
     def test_a_file_that_is_none_of_ours_is_refused(self, tmp_path: Path, content: str | bytes, words: str) -> None:
         file = tmp_path / "worker.yaml"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
-        with pytest.raises(SettingsError, match=words) as why:
-            sources.read({"WORKER_CONFIG_PATH": str(file)})
-        assert str(file) in str(why.value)
+        with pytest.raises(DiagnosticsError, match=words) as error:
+            load({"WORKER_CONFIG_PATH": str(file)})
+        assert str(file) in str(error.value)
 
     def test_an_empty_file_says_nothing(self, tmp_path: Path) -> None:
         file = tmp_path / "worker.yaml"
         file.write_text("# nothing\n")
-        assert sources.read({"WORKER_CONFIG_PATH": str(file)}) == Settings()
+        assert load({"WORKER_CONFIG_PATH": str(file)}) == Settings()
 
     def test_a_file_that_is_asked_for_must_be_there(self, tmp_path: Path) -> None:
-        with pytest.raises(SettingsError, match=r"missing\.yaml cannot be read: No such file"):
-            sources.read({"WORKER_CONFIG_PATH": str(tmp_path / "missing.yaml")})
+        with pytest.raises(DiagnosticsError, match=r"missing\.yaml: cannot read the file: No such file"):
+            load({"WORKER_CONFIG_PATH": str(tmp_path / "missing.yaml")})
 
     @pytest.mark.parametrize("text", ["{", "[1]", "5"])
     def test_json_that_is_none_is_refused(self, text: str) -> None:
-        with pytest.raises(SettingsError, match=r"^KUBE_NODE_READY_WORKER_CONFIG (is not JSON|holds)"):
-            sources.read({"KUBE_NODE_READY_WORKER_CONFIG": text})
+        with pytest.raises(DiagnosticsError, match=r"^KUBE_NODE_READY_WORKER_CONFIG: (not JSON|has )"):
+            load({"KUBE_NODE_READY_WORKER_CONFIG": text})

@@ -5,20 +5,20 @@ from itertools import pairwise
 
 import pytest
 
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify import budget, patches
-from kube_node_ready.verify.decide import decide, is_contested, write_rejected
-from kube_node_ready.verify.model import (
-    Announce,
-    DropWorker,
+from kube_node_ready.api.contract import RECORD_ANNOTATION
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.api.record import Outcome, VerificationRecord, encode_record
+from kube_node_ready.verification import patches, removal_budget
+from kube_node_ready.verification.decide import decide, write_rejected
+from kube_node_ready.verification.model import (
+    DeleteWorker,
+    EmitEvent,
     Fleet,
     Ledger,
     Node,
-    Outcome,
+    OpenGate,
     Phase,
     Policy,
-    Record,
-    Release,
     Removal,
     RemovalPolicy,
     RemoveNode,
@@ -26,9 +26,9 @@ from kube_node_ready.verify.model import (
     StartWorker,
     State,
     Worker,
-    WriteRecord,
+    WriteStatus,
 )
-from tests.model import GATE, POLICY, START, Cluster
+from tests.support.model_cluster import GATE, POLICY, START, Cluster
 
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
@@ -42,7 +42,7 @@ def contest(cluster: Cluster, name: str, seconds: float) -> list[float]:
     """Put the gate back as soon as it is gone, for so long. When, in seconds from now."""
     begun, when = cluster.now, []
     while (cluster.now - begun).total_seconds() < seconds:
-        cluster.settle(600, stop=lambda: not cluster.policy.gated(cluster.node(name)))
+        cluster.settle(600, stop=lambda: not cluster.policy.is_gated(cluster.node(name)))
         when.append((cluster.now - begun).total_seconds())
         put_back(cluster, name)
     return when
@@ -83,8 +83,8 @@ def test_a_release_that_stands_for_ten_minutes_ends_the_contest() -> None:
     cluster = Cluster()
     cluster.join("a")
     contest(cluster, "a", 60)
-    cluster.settle(600, stop=lambda: not cluster.policy.gated(cluster.node("a")))
-    assert is_contested(cluster.node("a").record)
+    cluster.settle(600, stop=lambda: not cluster.policy.is_gated(cluster.node("a")))
+    assert cluster.node("a").record.is_contested
     cluster.settle(700)
     put_back(cluster, "a")
     cluster.step("a")
@@ -97,7 +97,7 @@ def test_one_undone_release_is_a_request_and_not_a_contest() -> None:
     cluster.settle(10)
     cluster.unlabel("a")
     cluster.step("a")
-    assert not is_contested(cluster.node("a").record)
+    assert not cluster.node("a").record.is_contested
     assert StartWorker in {type(effect) for effect in cluster.decide("a").effects}
 
 
@@ -117,15 +117,15 @@ def test_a_forged_record_and_label_open_nothing(boot: str) -> None:
     cluster.join("a", verdict="fails")
     metadata = cluster.nodes["a"]["metadata"]
     metadata["labels"]["node-ready/verified"] = "true"
-    forged = Record(1, outcome=Outcome.PASSED, at=cluster.now, since=cluster.now, boot=boot)
-    metadata["annotations"][patches.ANNOTATION] = patches.encode(forged)
+    forged = VerificationRecord(1, outcome=Outcome.PASSED, at=cluster.now, since=cluster.now, boot=boot)
+    metadata["annotations"][RECORD_ANNOTATION] = encode_record(forged)
     cluster.settle(60)
-    assert cluster.policy.gated(cluster.node("a"))
+    assert cluster.policy.is_gated(cluster.node("a"))
     assert cluster.node("a").record.outcome is Outcome.FAILED
 
 
 REMOVING = Policy(POLICY.gates, removal=RemovalPolicy(max_count=5, max_percent=100))
-FAILED = Record(9, failures=9, blamed=9, outcome=Outcome.FAILED, at=START, since=START, reason="dns")
+FAILED = VerificationRecord(9, failures=9, node_failures=9, outcome=Outcome.FAILED, at=START, since=START, reason="dns")
 
 
 def failed(witnessed: int, ledger: Ledger | None = None, **facts: object) -> Snapshot:
@@ -146,7 +146,7 @@ def test_a_second_node_of_the_same_name_is_held_for_a_window() -> None:
     gone = Ledger((Removal("uid-before", "a", "other", START - 10 * MINUTE),))
     decision = decide(failed(9, gone), REMOVING)
     assert decision.phase is Phase.HELD
-    assert "a node of the same name was removed 601 s ago, and one per 3600 s is the limit" in decision.reason
+    assert "removal budget exhausted: a node named a was removed 601 s ago (limit: one per 3600 s)" in decision.reason
     long_ago = Ledger((Removal("uid-before", "a", "other", START - 61 * MINUTE),))
     assert decide(failed(9, long_ago), REMOVING).phase is Phase.REMOVING
     itself = Ledger((Removal("uid-a", "a", "", START - 10 * MINUTE),))
@@ -161,7 +161,7 @@ def test_a_pool_of_labels_is_not_a_pool_of_claims(entry: bool | None, node: bool
     ledger = Ledger((Removal("uid-b", "b", "pool", START, claimed=entry),))
     seen = failed(9, ledger, pool="pool", claimed=node)
     assert REMOVING.removal
-    assert len(budget.recent(seen, REMOVING.removal)) == counts
+    assert len(removal_budget.recent(seen, REMOVING.removal)) == counts
 
 
 def test_a_refused_release_is_shown_without_the_record() -> None:
@@ -169,14 +169,14 @@ def test_a_refused_release_is_shown_without_the_record() -> None:
     cluster.join("a")
     node = cluster.node("a")
     seen = Snapshot(START, node, version="7")
-    decision = write_rejected(seen, Release(node, Record(3, outcome=Outcome.PASSED)), "taints are\nfrozen")
+    decision = write_rejected(seen, OpenGate(node, VerificationRecord(3, outcome=Outcome.PASSED)), "taints are\nfrozen")
     event, condition = decision.effects
-    assert isinstance(event, Announce)
-    assert isinstance(condition, WriteRecord)
+    assert isinstance(event, EmitEvent)
+    assert isinstance(condition, WriteStatus)
     assert (event.reason, event.warning, event.attempt) == ("ReleaseRejected", True, 3)
     assert event.message == "attempt 3 passed, but the API server rejected the release: taints are frozen"
     assert not condition.version
-    shown = patches.status(node, condition.record, POLICY)["status"]["conditions"][0]
+    shown = patches.write_status(node, condition.record, POLICY)["status"]["conditions"][0]
     assert (shown["status"], shown["reason"], shown["message"]) == ("Unknown", "ReleaseRejected", event.message)
 
 
@@ -184,13 +184,13 @@ def test_a_refused_record_is_shown_as_such() -> None:
     cluster = Cluster()
     cluster.join("a")
     node = cluster.node("a")
-    failure = WriteRecord(node, Record(2, failures=2, outcome=Outcome.FAILED), "7")
+    failure = WriteStatus(node, VerificationRecord(2, failures=2, outcome=Outcome.FAILED), "7")
     event, condition = write_rejected(Snapshot(START, node), failure, "Too long").effects
-    assert isinstance(event, Announce)
-    assert isinstance(condition, WriteRecord)
+    assert isinstance(event, EmitEvent)
+    assert isinstance(condition, WriteStatus)
     assert event.reason == "RecordRejected"
     assert event.message == "the API server rejected the record: Too long"
-    shown = patches.status(node, condition.record, POLICY)["status"]["conditions"][0]
+    shown = patches.write_status(node, condition.record, POLICY)["status"]["conditions"][0]
     assert shown["reason"] == "RecordRejected"
 
 
@@ -198,4 +198,4 @@ def test_a_worker_whose_verdict_was_used_is_dropped_before_the_next_begins() -> 
     node = Node("a", "uid-a", taints=(Taint(**GATE),))
     used = Worker("w", "pod-uid", "uid-a", 1, "a", state=State.PASSED, finished=True, genuine=True, settled=True)
     decision = decide(Snapshot(START, node, (used,)), POLICY)
-    assert decision.effects == (DropWorker("w", "pod-uid"), StartWorker(node, 1))
+    assert decision.effects == (DeleteWorker("w", "pod-uid"), StartWorker(node, 1))

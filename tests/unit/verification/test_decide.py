@@ -5,22 +5,22 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify import patches
-from kube_node_ready.verify.decide import could_not_start, decide, not_genuine
-from kube_node_ready.verify.model import (
-    Announce,
-    Cause,
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
+from kube_node_ready.api.report import CheckResult, Report, TargetResult
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.verification import patches
+from kube_node_ready.verification.decide import decide, worker_creation_rejected, worker_not_genuine
+from kube_node_ready.verification.model import (
     ConfirmWorker,
-    DropWorker,
+    DeleteWorker,
+    EmitEvent,
     Fleet,
     Ledger,
     Node,
-    Outcome,
+    OpenGate,
     Phase,
     Policy,
-    Record,
-    Release,
     Removal,
     RemovalPolicy,
     RemoveNode,
@@ -28,10 +28,9 @@ from kube_node_ready.verify.model import (
     StartWorker,
     State,
     Worker,
-    WriteRecord,
+    WriteStatus,
 )
-from kube_node_ready.verify.report import CheckResult, Report
-from tests.model import POLICY, START, Cluster
+from tests.support.model_cluster import POLICY, START, Cluster
 
 UID = "00000000-0000-0000-0000-000000000001"
 GATE = Taint("node-ready/unverified", "NoSchedule", "true")
@@ -50,13 +49,19 @@ def a_worker(attempt: int = 1, state: State = State.PASSED, **facts: object) -> 
     return Worker(attempt=attempt, state=state, **(defaults | facts))  # type: ignore[arg-type]
 
 
-def failed(failures: int, **facts: object) -> Record:
-    defaults = {"attempt": failures, "failures": failures, "blamed": failures, "at": START, "cause": Cause.CHECKS}
-    return Record(outcome=Outcome.FAILED, **(defaults | facts))  # type: ignore[arg-type]
+def failed(failures: int, **facts: object) -> VerificationRecord:
+    defaults = {
+        "attempt": failures,
+        "failures": failures,
+        "node_failures": failures,
+        "at": START,
+        "cause": Cause.CHECKS,
+    }
+    return VerificationRecord(outcome=Outcome.FAILED, **(defaults | facts))  # type: ignore[arg-type]
 
 
-def passed(attempt: int = 1, **facts: object) -> Record:
-    return Record(attempt, outcome=Outcome.PASSED, at=START, since=START, boot="boot-1", **facts)  # type: ignore[arg-type]
+def passed(attempt: int = 1, **facts: object) -> VerificationRecord:
+    return VerificationRecord(attempt, outcome=Outcome.PASSED, at=START, since=START, boot="boot-1", **facts)  # type: ignore[arg-type]
 
 
 def seen(node: Node, *workers: Worker, after: timedelta = SECOND, **facts: object) -> Snapshot:
@@ -98,13 +103,13 @@ def test_karpenter_registers_a_node_before_we_touch_it() -> None:
 def test_a_passed_worker_opens_the_gate_before_anything_else_is_done() -> None:
     decision = decide(seen(a_node(), a_worker()), POLICY)
     assert decision.phase is Phase.VERIFIED
-    assert kinds(decision.effects) == [Release]
+    assert kinds(decision.effects) == [OpenGate]
 
 
 @pytest.mark.parametrize("state", State)
 def test_a_worker_on_another_node_neither_proves_nor_blames(state: State) -> None:
     decision = decide(seen(a_node(), a_worker(state=state, node_name="b")), POLICY)
-    assert decision.effects == (DropWorker("worker-1", "pod-1"), StartWorker(a_node(), 1)), "its name is free first"
+    assert decision.effects == (DeleteWorker("worker-1", "pod-1"), StartWorker(a_node(), 1)), "its name is free first"
 
 
 ENDED = {
@@ -124,25 +129,29 @@ def test_no_verdict_counts_before_its_worker_is_confirmed(worker: Worker) -> Non
 @pytest.mark.parametrize(("deleting", "blamed"), [(False, 1), (True, 0)])
 def test_a_late_worker_that_is_being_deleted_does_not_blame_its_node(deleting: bool, blamed: int) -> None:  # noqa: FBT001
     late = a_worker(state=State.RUNNING, created=START - timedelta(hours=1), deleting=deleting)
-    (written,) = [e for e in decide(seen(a_node(), late), POLICY).effects if isinstance(e, WriteRecord)]
-    assert written.record.blamed == blamed
+    (written,) = [e for e in decide(seen(a_node(), late), POLICY).effects if isinstance(e, WriteStatus)]
+    assert written.record.node_failures == blamed
 
 
-def test_a_worker_that_runs_need_not_be_confirmed_yet() -> None:
-    running = a_worker(state=State.RUNNING, genuine=False)
-    assert not decide(seen(a_node(), running), POLICY).effects
+@pytest.mark.parametrize("state", [State.PENDING, State.RUNNING])
+def test_a_worker_in_progress_is_confirmed_early(state: State) -> None:
+    """Otherwise a pod of another client, which can stay pending, would stop its node until the deadline."""
+    worker = a_worker(state=state, genuine=False)
+    decision = decide(seen(a_node(), worker), POLICY)
+    assert decision.effects == (ConfirmWorker(a_node(), worker, early=True),)
+    assert decision.recheck == decide(seen(a_node(), msgspec.structs.replace(worker, genuine=True)), POLICY).recheck
 
 
 @pytest.mark.parametrize("worker", ENDED.values(), ids=ENDED)
 def test_a_worker_that_is_not_genuine_is_dropped_and_blames_nobody(worker: Worker) -> None:
-    forged = msgspec.structs.replace(worker, report=Report((CheckResult("dns", ok=False),)))
-    decision = not_genuine(seen(a_node(), forged), forged.attempt, POLICY, "it runs something else")
+    forged = msgspec.structs.replace(worker, report=Report((TargetResult("dns", Verdict.FAILED),)))
+    decision = worker_not_genuine(seen(a_node(), forged), forged.attempt, POLICY, "it runs something else")
     announced, written, dropped = decision.effects
     assert decision.phase is Phase.FAILED
-    assert isinstance(announced, Announce)
-    assert isinstance(written, WriteRecord)
-    assert (written.record.cause, written.record.blamed, written.record.checks) == (Cause.STOPPED, 0, ())
-    assert dropped == DropWorker("worker-1", "pod-1")
+    assert isinstance(announced, EmitEvent)
+    assert isinstance(written, WriteStatus)
+    assert (written.record.cause, written.record.node_failures, written.record.checks) == (Cause.STOPPED, 0, ())
+    assert dropped == DeleteWorker("worker-1", "pod-1")
 
 
 @pytest.mark.parametrize("retries", [1, 2, 5])
@@ -151,62 +160,62 @@ def test_workers_that_are_not_genuine_never_exhaust_a_node(retries: int) -> None
     node = a_node()
     for attempt in range(1, 10):
         forged = a_worker(attempt, genuine=False)
-        _, written, _ = not_genuine(seen(node, forged), forged.attempt, policy, "it runs something else").effects
-        assert isinstance(written, WriteRecord)
+        _, written, _ = worker_not_genuine(seen(node, forged), forged.attempt, policy, "it runs something else").effects
+        assert isinstance(written, WriteStatus)
         assert written.record.attempt == attempt
         node = a_node(record=written.record)
     assert decide(seen(node, after=timedelta(hours=1)), policy).effects[0] == StartWorker(node, 10)
-    assert patches.status(node, node.record, policy)["status"]["conditions"][0]["reason"] == "VerificationFailed"
+    assert patches.write_status(node, node.record, policy)["status"]["conditions"][0]["reason"] == "VerificationFailed"
 
 
 def test_a_worker_that_is_not_genuine_does_not_lead_to_removal() -> None:
-    node = a_node(record=failed(6, blamed=6, attempt=6))
+    node = a_node(record=failed(6, node_failures=6, attempt=6))
     forged = a_worker(7, genuine=False)
-    _, written, _ = not_genuine(seen(node, forged), forged.attempt, REMOVING, "it runs something else").effects
-    assert isinstance(written, WriteRecord)
-    assert (written.record.failures, written.record.blamed) == (6, 0)
+    _, written, _ = worker_not_genuine(seen(node, forged), forged.attempt, REMOVING, "it runs something else").effects
+    assert isinstance(written, WriteStatus)
+    assert (written.record.failures, written.record.node_failures) == (6, 0)
     assert RemoveNode not in kinds(decide(seen(a_node(record=written.record)), REMOVING).effects)
 
 
 def test_the_reason_of_a_rejected_worker_is_one_short_line() -> None:
     forged = a_worker(genuine=False)
-    decision = not_genuine(seen(a_node(), forged), forged.attempt, POLICY, "webhook: \x1b[31m" + "x\n" * 5000)
+    decision = worker_not_genuine(seen(a_node(), forged), forged.attempt, POLICY, "webhook: \x1b[31m" + "x\n" * 5000)
     assert decision.reason.isprintable()
     assert len(decision.reason) <= 500
 
 
 def test_a_worker_whose_verdict_is_on_record_opens_nothing() -> None:
     decision = decide(seen(a_node(record=failed(1)), a_worker(1)), POLICY)
-    assert Release not in kinds(decision.effects)
+    assert OpenGate not in kinds(decision.effects)
 
 
 def test_a_worker_of_another_attempt_than_the_current_one_proves_nothing() -> None:
     decision = decide(seen(a_node(), a_worker(99999999)), POLICY)
-    assert decision.effects == (StartWorker(a_node(), 1), DropWorker("worker-99999999", "pod-99999999"))
+    assert decision.effects == (StartWorker(a_node(), 1), DeleteWorker("worker-99999999", "pod-99999999"))
 
 
 def test_a_worker_that_waits_for_an_image_is_dropped_lest_it_starts_later() -> None:
     stuck = a_worker(1, State.FAILED, cause=Cause.NOT_STARTED, reason="ImagePullBackOff")
-    assert DropWorker(stuck.name, stuck.uid) in decide(seen(a_node(), stuck), POLICY).effects
+    assert DeleteWorker(stuck.name, stuck.uid) in decide(seen(a_node(), stuck), POLICY).effects
 
 
 def test_a_record_is_written_only_over_what_was_seen() -> None:
     broken = a_worker(1, State.FAILED, cause=Cause.CHECKS, reason="dns: broken")
     decision = decide(seen(a_node(), broken, version="42"), POLICY)
-    (written,) = [effect for effect in decision.effects if isinstance(effect, WriteRecord)]
+    (written,) = [effect for effect in decision.effects if isinstance(effect, WriteStatus)]
     assert written.version == "42"
 
 
 def test_a_failure_is_told_before_it_is_recorded_and_its_pod_stays_for_its_logs() -> None:
-    report = Report((CheckResult("dns", ok=False, ms=10003, target="google.com", error="timed out after 10 s"),))
+    report = Report((TargetResult("dns", Verdict.FAILED, ms=10003, target="google.com", error="timed out after 10 s"),))
     broken = a_worker(1, State.FAILED, cause=Cause.CHECKS, reason=report.reason, report=report, finished=True)
     decision = decide(seen(a_node(), broken), POLICY)
     assert decision.phase is Phase.FAILED
-    assert kinds(decision.effects) == [Announce, WriteRecord]
+    assert kinds(decision.effects) == [EmitEvent, WriteStatus]
     told, written = decision.effects
-    assert isinstance(told, Announce)
+    assert isinstance(told, EmitEvent)
     assert told.message == "dns: google.com: timed out after 10 s (attempt 1 of 5)"
-    assert isinstance(written, WriteRecord)
+    assert isinstance(written, WriteStatus)
     assert (written.record.attempt, written.record.failures) == (1, 1)
     assert written.record.checks == (CheckResult("dns", ok=False, ms=10003),)
 
@@ -234,7 +243,7 @@ def test_a_linear_wait_stays_the_same_and_a_long_one_is_capped() -> None:
 
 def test_the_next_attempt_takes_the_failed_pod_away() -> None:
     decision = decide(seen(a_node(record=failed(1)), a_worker(1, State.FAILED), after=2 * SECOND), POLICY)
-    assert kinds(decision.effects) == [StartWorker, Announce, DropWorker]
+    assert kinds(decision.effects) == [StartWorker, EmitEvent, DeleteWorker]
 
 
 def test_a_worker_without_a_verdict_in_time_has_failed_and_goes() -> None:
@@ -242,7 +251,7 @@ def test_a_worker_without_a_verdict_in_time_has_failed_and_goes() -> None:
     assert decide(seen(a_node(), hung), POLICY).recheck == POLICY.deadline - SECOND
     decision = decide(seen(a_node(), hung, after=POLICY.deadline), POLICY)
     assert decision.phase is Phase.FAILED
-    assert kinds(decision.effects) == [Announce, WriteRecord, DropWorker]
+    assert kinds(decision.effects) == [EmitEvent, WriteStatus, DeleteWorker]
     assert "no verdict within 300 s" in decision.reason
 
 
@@ -256,14 +265,14 @@ def test_a_gate_that_comes_back_is_not_opened_for_the_sake_of_the_record() -> No
     decision = decide(seen(a_node(labelled=True, record=passed())), POLICY)
     assert decision.phase is Phase.VERIFYING
     (written,) = decision.effects
-    assert isinstance(written, WriteRecord)
+    assert isinstance(written, WriteStatus)
     assert written.record.outcome is Outcome.PENDING
 
 
 def test_a_gate_that_comes_back_after_a_reboot_needs_a_new_proof() -> None:
     decision = decide(seen(a_node(labelled=True, record=passed(), boot="boot-2")), POLICY)
     assert decision.phase is Phase.VERIFYING
-    assert kinds(decision.effects) == [WriteRecord]
+    assert kinds(decision.effects) == [WriteStatus]
 
 
 def test_a_label_set_by_hand_opens_no_gate() -> None:
@@ -276,7 +285,7 @@ def test_taking_the_label_off_asks_for_a_new_proof_taint_or_no_taint(*, gated: b
     verified = a_node(gated=gated, record=passed(3))
     reopened = decide(seen(verified), POLICY)
     (write,) = reopened.effects
-    assert isinstance(write, WriteRecord)
+    assert isinstance(write, WriteStatus)
     assert write.record.outcome is Outcome.PENDING
     again = decide(seen(a_node(gated=gated, record=write.record)), POLICY)
     assert StartWorker(a_node(gated=gated, record=write.record), 4) in again.effects
@@ -285,18 +294,18 @@ def test_taking_the_label_off_asks_for_a_new_proof_taint_or_no_taint(*, gated: b
 def test_a_verified_node_with_a_worker_left_is_told_again_and_the_worker_dropped() -> None:
     decision = decide(seen(a_node(gated=False, labelled=True, record=passed()), a_worker()), POLICY)
     assert decision.phase is Phase.VERIFIED
-    assert kinds(decision.effects) == [WriteRecord, Announce, DropWorker]
+    assert kinds(decision.effects) == [WriteStatus, EmitEvent, DeleteWorker]
 
 
 def test_in_a_rush_releases_go_before_news_of_them() -> None:
     verified = a_node(gated=False, labelled=True, record=passed())
-    rush = msgspec.structs.replace(seen(verified, a_worker()), rush=True)
+    rush = msgspec.structs.replace(seen(verified, a_worker()), burst=True)
     waits = decide(rush, POLICY)
     assert waits.phase is Phase.VERIFIED
     assert not waits.effects
     assert waits.recheck
     at_last = decide(msgspec.structs.replace(rush, now=rush.now + waits.recheck), POLICY)
-    assert kinds(at_last.effects) == [WriteRecord, Announce, DropWorker]
+    assert kinds(at_last.effects) == [WriteStatus, EmitEvent, DeleteWorker]
 
 
 def test_a_verified_node_needs_nothing() -> None:
@@ -306,18 +315,18 @@ def test_a_verified_node_needs_nothing() -> None:
 
 
 def test_a_refused_worker_is_a_failed_attempt_with_that_reason() -> None:
-    decision = could_not_start(seen(a_node()), 1, POLICY, "denied by policy")
+    decision = worker_creation_rejected(seen(a_node()), 1, POLICY, "denied by policy")
     assert decision.phase is Phase.FAILED
-    assert decision.reason == "the worker pod was refused: denied by policy"
+    assert decision.reason == "worker pod rejected: denied by policy"
     written = decision.effects[-1]
-    assert isinstance(written, WriteRecord)
+    assert isinstance(written, WriteStatus)
     assert written.record.cause is Cause.REFUSED
 
 
 def test_the_last_allowed_failure_says_so() -> None:
     broken = a_worker(5, State.FAILED, cause=Cause.CHECKS, reason="dns: broken")
     decision = decide(seen(a_node(record=failed(4)), broken), POLICY)
-    reasons = [effect.reason for effect in decision.effects if isinstance(effect, Announce)]
+    reasons = [effect.reason for effect in decision.effects if isinstance(effect, EmitEvent)]
     assert reasons == ["VerificationFailed", "VerificationExhausted"]
 
 
@@ -360,19 +369,19 @@ class TestRemoval:
         stale = decide(seen(node, fleet=self.fleet(), after=timedelta(minutes=2)), REMOVING)
         assert (stale.phase, stale.effects) == (Phase.EXHAUSTED, ())
         looked_again = decide(seen(node, fleet=self.fleet(), after=timedelta(minutes=6)), REMOVING)
-        assert kinds(looked_again.effects) == [StartWorker, Announce]
+        assert kinds(looked_again.effects) == [StartWorker, EmitEvent]
 
     def test_is_held_when_many_nodes_fail_at_once(self) -> None:
         decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(failing=30)), REMOVING)
         assert decision.phase is Phase.HELD
-        assert "30 of 100 nodes fail at once, more than the 20" in decision.reason
-        assert kinds(decision.effects) == [Announce]
+        assert "30 of 100 nodes are failing (limit 20: " in decision.reason
+        assert kinds(decision.effects) == [EmitEvent]
 
     def test_is_held_when_the_pool_has_lost_enough_nodes(self) -> None:
         before = Ledger((Removal("other", "b", "", START),))
         decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(ledger=before)), REMOVING)
         assert decision.phase is Phase.HELD
-        assert "1 removed within 3600 s, and no more than 1 may be" in decision.reason
+        assert "removal budget exhausted: 1 of 1 removals used in 3600 s" in decision.reason
 
     def test_is_free_again_when_the_window_has_passed_or_the_loss_was_another_pools(self) -> None:
         long_ago = Ledger((Removal("other", "b", "", START - timedelta(hours=2)),))
@@ -394,7 +403,7 @@ class TestRemoval:
     @pytest.mark.parametrize("pause", ["node", "all", "trouble"])
     def test_is_held_by_whoever_says_halt(self, pause: str) -> None:
         node = a_node(record=failed(6), removal_paused=pause == "node")
-        book = Ledger(paused=pause == "all", trouble="it is garbled" if pause == "trouble" else "")
+        book = Ledger(paused=pause == "all", error="it is garbled" if pause == "trouble" else "")
         assert decide(seen(node, fleet=self.fleet(ledger=book)), REMOVING).phase is Phase.HELD
 
     def test_what_was_written_down_before_the_window_counts_no_more(self) -> None:
@@ -408,17 +417,17 @@ class TestRemoval:
         assert decision.phase is Phase.HELD
 
     def test_counts_only_failures_that_speak_against_the_node(self) -> None:
-        registry_was_down = failed(5, blamed=0, cause=Cause.NOT_STARTED)
+        registry_was_down = failed(5, node_failures=0, cause=Cause.NOT_STARTED)
         broken = a_worker(6, State.FAILED, cause=Cause.CHECKS, reason="dns: broken")
         decision = decide(seen(a_node(record=registry_was_down), broken), REMOVING)
-        written = next(effect for effect in decision.effects if isinstance(effect, WriteRecord))
-        assert (written.record.failures, written.record.blamed) == (6, 1)
+        written = next(effect for effect in decision.effects if isinstance(effect, WriteStatus))
+        assert (written.record.failures, written.record.node_failures) == (6, 1)
         after = decide(seen(a_node(record=written.record), fleet=self.fleet()), REMOVING)
         assert after.phase is Phase.EXHAUSTED
 
     @pytest.mark.parametrize("cause", [Cause.REFUSED, Cause.MISCONFIGURED, Cause.NOT_STARTED, Cause.STOPPED])
     def test_does_not_blame_the_node_for_what_a_new_one_would_suffer_too(self, cause: Cause) -> None:
-        decision = decide(seen(a_node(record=failed(6, cause=cause, blamed=0)), fleet=self.fleet()), REMOVING)
+        decision = decide(seen(a_node(record=failed(6, cause=cause, node_failures=0)), fleet=self.fleet()), REMOVING)
         assert decision.phase is Phase.EXHAUSTED
 
     def test_spares_a_node_that_someone_opened_by_hand(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kube_node_ready.verify.fingerprint import fingerprint
+from kube_node_ready.verification.fingerprint import fingerprint
 
 Json = dict[str, Any]
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  a path
@@ -54,6 +54,8 @@ SAME: dict[str, Callable[[Json], None]] = {
     "another node": _set(whole, nodeName="b", affinity={"nodeAffinity": {"values": ["b"]}}),
     "not scheduled yet": lambda spec: spec.pop("nodeName"),
     "another priority": _set(whole, priority=10, priorityClassName="high", preemptionPolicy="Never"),
+    "a node selector": _set(whole, nodeSelector={"pool": "a"}),
+    "a scheduling gate": _set(whole, schedulingGates=[{"name": "quota"}]),
     "more tolerations": lambda spec: spec["tolerations"].append({"key": "b", "operator": "Exists"}),
 }
 OTHER: dict[str, Callable[[Json], None]] = {
@@ -97,6 +99,14 @@ def test_whatever_else_differs_makes_another_worker(change: Callable[[Json], Non
 
 def test_the_random_name_of_the_token_volume_does_not_matter() -> None:
     assert fingerprint(a_spec("kube-api-access-aaaaa")) == fingerprint(a_spec("kube-api-access-zzzzz"))
+
+
+def test_the_random_name_of_the_token_volume_does_not_matter_in_init_containers() -> None:
+    def with_init_container(token: str) -> Json:
+        return {"initContainers": [{"name": "b", "volumeMounts": [{"name": token, "mountPath": TOKEN_PATH}]}]}
+
+    one, other = with_init_container("kube-api-access-aaaaa"), with_init_container("kube-api-access-zzzzz")
+    assert fingerprint(one) == fingerprint(other)
 
 
 @pytest.mark.parametrize("name", ["kube-api-access-", "kube-api-access-longer", "my-kube-api-access-aaaaa"])

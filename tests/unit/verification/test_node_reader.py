@@ -5,10 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube_node_ready import objects
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify.model import Gate, Node, Policy, Record
-from kube_node_ready.verify.nodes import PAUSE_ANNOTATION, is_paused, read_node
+from kube_node_ready.api import objects
+from kube_node_ready.api.contract import PAUSE_ANNOTATION
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.api.record import VerificationRecord
+from kube_node_ready.verification.model import Gate, Node, Policy
+from kube_node_ready.verification.node_reader import is_paused, read_node
 
 POLICY = Policy((Gate("node-ready/unverified", "NoSchedule"),))
 CLAIM = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": "default-x1", "uid": "claim-uid"}
@@ -34,7 +36,7 @@ def test_every_field_is_read() -> None:
         "u",
         labelled=True,
         taints=(Taint("node-ready/unverified", "NoSchedule", "x"),),
-        record=Record(4, failures=2),
+        record=VerificationRecord(4, failures=2),
         deleting=True,
         registered=True,
         pool="blue",
@@ -45,7 +47,19 @@ def test_every_field_is_read() -> None:
         boot="boot-1",
         cordoned=True,
         removal_paused=True,
+        record_text='{"attempt": 4, "failures": 2}',
     )
+
+
+@pytest.mark.parametrize(("length", "kept"), [(16_384, "x" * 16_384), (16_385, "")])
+def test_a_long_annotation_is_not_kept(length: int, kept: str) -> None:
+    taint = {"key": "node-ready/unverified", "effect": "NoSchedule"}
+    assert read(spec={"taints": [taint]}, annotations={"node-ready/verification": "x" * length}).record_text == kept
+
+
+def test_of_a_node_whose_gate_is_open_no_text_is_kept() -> None:
+    labels = {"node-ready/verified": "true"}
+    assert read(labels=labels, annotations={"node-ready/verification": '{"attempt": 4}'}).record_text is None
 
 
 def test_a_bare_node_has_none_of_it() -> None:

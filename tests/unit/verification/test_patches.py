@@ -5,17 +5,21 @@ from typing import Any
 
 import pytest
 
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify import patches
-from kube_node_ready.verify.model import Cause, Gate, Node, Outcome, Policy, Record
-from kube_node_ready.verify.report import CheckResult
+from kube_node_ready.api.contract import RECORD_ANNOTATION
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.api.record import Outcome, VerificationRecord, decode_record, encode_record
+from kube_node_ready.verification import patches
+from kube_node_ready.verification.model import Gate, Node, Policy
 
 OURS, OTHER_OURS = Taint("node-ready/unverified", "NoSchedule", "true"), Taint("example.com/gate", "NoExecute")
 FOREIGN = Taint("example.com/foreign", "NoSchedule")
 SAME_KEY = Taint("node-ready/unverified", "NoExecute", "true")
 POLICY = Policy((Gate("node-ready/unverified", "NoSchedule"), Gate("example.com/gate", "NoExecute")))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PROOF = Record(1, outcome=Outcome.PASSED, at=NOW, since=NOW)
+PROOF = VerificationRecord(1, outcome=Outcome.PASSED, at=NOW, since=NOW)
+
+
+RECORD = "/metadata/annotations/node-ready~1verification"
 
 
 def removed(patch: patches.JsonPatch) -> list[str]:
@@ -28,10 +32,11 @@ def checked(patch: patches.JsonPatch) -> dict[str, Any]:
 
 def test_every_taint_that_goes_is_named_and_tested_the_last_first() -> None:
     node = Node("a", "uid-1", taints=(FOREIGN, OURS, SAME_KEY, OTHER_OURS))
-    patch = patches.release(node, PROOF, POLICY)
+    patch = patches.open_gate(node, PROOF, POLICY)
     assert removed(patch) == ["/spec/taints/3", "/spec/taints/1"]
     assert checked(patch) == {
         "/metadata/uid": "uid-1",
+        RECORD: None,
         "/spec/taints/1/key": "node-ready/unverified",
         "/spec/taints/1/effect": "NoSchedule",
         "/spec/taints/3/key": "example.com/gate",
@@ -40,36 +45,48 @@ def test_every_taint_that_goes_is_named_and_tested_the_last_first() -> None:
 
 
 def test_all_tests_stand_before_anything_is_changed() -> None:
-    patch = patches.release(Node("a", "uid-1", taints=(OURS, OTHER_OURS)), PROOF, POLICY)
+    patch = patches.open_gate(Node("a", "uid-1", taints=(OURS, OTHER_OURS)), PROOF, POLICY)
     kinds = [step["op"] for step in patch]
     assert kinds == sorted(kinds, key=["test", "remove", "add"].index)
 
 
 def test_the_value_of_a_taint_is_nobodys_concern() -> None:
-    patch = patches.release(Node("a", "uid-1", taints=(Taint(OURS.key, OURS.effect, "other"),)), PROOF, POLICY)
+    patch = patches.open_gate(Node("a", "uid-1", taints=(Taint(OURS.key, OURS.effect, "other"),)), PROOF, POLICY)
     assert removed(patch) == ["/spec/taints/0"]
 
 
 def test_label_and_proof_go_into_maps_that_exist() -> None:
-    added = [step for step in patches.release(Node("a", "uid-1"), PROOF, POLICY) if step["op"] == "add"]
+    added = [step for step in patches.open_gate(Node("a", "uid-1"), PROOF, POLICY) if step["op"] == "add"]
     assert added == [
         {"op": "add", "path": "/metadata/labels/node-ready~1verified", "value": "true"},
-        {"op": "add", "path": "/metadata/annotations/node-ready~1verification", "value": patches.encode(PROOF)},
+        {"op": "add", "path": "/metadata/annotations/node-ready~1verification", "value": encode_record(PROOF)},
     ]
 
 
 def test_maps_that_do_not_exist_are_made_only_if_nobody_else_made_them() -> None:
     node = Node("a", "uid-1", has_labels=False, has_annotations=False)
-    patch = patches.release(node, PROOF, POLICY)
+    patch = patches.open_gate(node, PROOF, POLICY)
     assert checked(patch) == {"/metadata/uid": "uid-1", "/metadata/labels": None, "/metadata/annotations": None}
 
 
-FAILURE = Record(3, failures=3, outcome=Outcome.FAILED, at=NOW, since=NOW)
+@pytest.mark.parametrize("text", [None, encode_record(PROOF), "not a record"])
+def test_the_record_that_the_decision_is_based_on_is_tested(text: str | None) -> None:
+    node = Node("a", "uid-1", record_text=text)
+    assert checked(patches.open_gate(node, PROOF, POLICY, "7")) == {"/metadata/uid": "uid-1", RECORD: text}
+
+
+def test_instead_of_a_record_that_is_too_long_the_version_is_tested() -> None:
+    node = Node("a", "uid-1", record_text="")
+    patch = patches.open_gate(node, PROOF, POLICY, "7")
+    assert checked(patch) == {"/metadata/uid": "uid-1", "/metadata/resourceVersion": "7"}
+
+
+FAILURE = VerificationRecord(3, failures=3, outcome=Outcome.FAILED, at=NOW, since=NOW)
 
 
 def engaged(node: Node) -> list[dict[str, Any]]:
     """What closing this node's gate changes, after the tests."""
-    patch = patches.engage(node, FAILURE, POLICY, OURS, "7")
+    patch = patches.close_gate(node, FAILURE, POLICY, OURS, "7")
     assert checked(patch)["/metadata/uid"] == "uid-1"
     assert checked(patch)["/metadata/resourceVersion"] == "7", "whoever came first wins"
     return [step for step in patch if step["op"] != "test"]
@@ -80,7 +97,7 @@ def test_a_gate_is_closed_without_touching_the_taints_of_others() -> None:
     assert label == {"op": "remove", "path": "/metadata/labels/node-ready~1verified"}
     assert taint["path"] == "/spec/taints/-"
     assert taint["value"] == {"key": "node-ready/unverified", "effect": "NoSchedule", "value": "true"}
-    assert record["value"] == patches.encode(FAILURE)
+    assert record["value"] == encode_record(FAILURE)
 
 
 def test_the_first_taint_of_a_node_makes_the_list() -> None:
@@ -97,70 +114,26 @@ def test_a_gate_that_is_closed_already_stays_as_it_is() -> None:
     ("record", "status", "reason"),
     [
         (PROOF, "True", "Verified"),
-        (Record(1, failures=1, outcome=Outcome.FAILED), "False", "VerificationFailed"),
-        (Record(5, failures=5, outcome=Outcome.FAILED), "False", "VerificationExhausted"),
-        (Record(1), "Unknown", "Verifying"),
+        (VerificationRecord(1, failures=1, outcome=Outcome.FAILED), "False", "VerificationFailed"),
+        (VerificationRecord(5, failures=5, outcome=Outcome.FAILED), "False", "VerificationExhausted"),
+        (VerificationRecord(1), "Unknown", "Verifying"),
     ],
     ids=["passed", "failed", "exhausted", "pending"],
 )
-def test_the_condition_shows_the_record(record: Record, status: str, reason: str) -> None:
-    patch = patches.status(Node("a", "uid-1"), record, POLICY)
+def test_the_condition_shows_the_record(record: VerificationRecord, status: str, reason: str) -> None:
+    patch = patches.write_status(Node("a", "uid-1"), record, POLICY)
     (condition,) = patch["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("NodeVerified", status, reason)
     assert patch["metadata"]["uid"] == "uid-1", "another node of that name is another node"
 
 
 def test_a_failure_is_recorded_over_the_version_it_was_decided_on_or_not_at_all() -> None:
-    record = Record(1, failures=1, outcome=Outcome.FAILED)
-    metadata = patches.status(Node("a", "uid-1"), record, POLICY, "42")["metadata"]
+    record = VerificationRecord(1, failures=1, outcome=Outcome.FAILED)
+    metadata = patches.write_status(Node("a", "uid-1"), record, POLICY, "42")["metadata"]
     assert metadata["resourceVersion"] == "42"
-    assert patches.decode(metadata["annotations"][patches.ANNOTATION]) == record
+    assert decode_record(metadata["annotations"][RECORD_ANNOTATION]) == record
 
 
 def test_a_proof_is_recorded_by_the_release_alone() -> None:
     """A condition that is told late must not put an old proof back."""
-    assert patches.status(Node("a", "uid-1"), PROOF, POLICY)["metadata"] == {"uid": "uid-1"}
-
-
-def test_a_record_survives_being_written() -> None:
-    record = Record(
-        7,
-        failures=3,
-        outcome=Outcome.FAILED,
-        at=NOW,
-        since=NOW,
-        boot="boot",
-        cause=Cause.CHECKS,
-        reason='"quoted" é',
-        seconds=1.5,
-        checks=(CheckResult("dns", ok=False, ms=3),),
-    )
-    assert patches.decode(patches.encode(record)) == record
-
-
-@pytest.mark.parametrize(
-    "annotation",
-    [
-        None,
-        "",
-        "}{",
-        "null",
-        "[]",
-        '{"attempt":"1"}',
-        '{"attempt":-1}',
-        '{"attempt":1,"failures":2}',
-        '{"attempt":1,"failures":-1}',
-        '{"attempt":100000000}',
-        '{"attempt":1,"outcome":"maybe"}',
-        '{"attempt":1,"at":"2026-01-01T00:00:00"}',
-        '{"attempt":1,"at":"yesterday"}',
-        "[" * 10_000,
-    ],
-    ids=lambda annotation: str(annotation)[:40],
-)
-def test_what_is_no_record_of_ours_is_an_empty_one(annotation: str | None) -> None:
-    assert patches.decode(annotation) == Record()
-
-
-def test_fields_of_a_later_version_are_no_reason_to_forget_the_rest() -> None:
-    assert patches.decode('{"attempt":4,"new":{"x":1}}').attempt == 4
+    assert patches.write_status(Node("a", "uid-1"), PROOF, POLICY)["metadata"] == {"uid": "uid-1"}

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kube_node_ready.verify import budget
-from kube_node_ready.verify.model import Crowd, Fleet, Ledger, Node, Removal, RemovalPolicy, Snapshot
+from kube_node_ready.verification import removal_budget
+from kube_node_ready.verification.model import FailureLimits, Fleet, Ledger, Node, Removal, RemovalPolicy, Snapshot
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
@@ -21,8 +21,8 @@ def test_a_removal_weighs_until_the_window_has_passed(age: timedelta, weighs: bo
     ledger = Ledger((removal(age, "u"),))
     seen = Snapshot(NOW, Node("a", "u", pool="p"), fleet=Fleet(ledger=ledger))
     policy = RemovalPolicy(window=HOUR)
-    assert bool(budget.recent(seen, policy)) is weighs
-    assert budget.is_booked(seen.node, ledger, NOW, policy) is weighs
+    assert bool(removal_budget.recent(seen, policy)) is weighs
+    assert removal_budget.is_recorded(seen.node, ledger, NOW, policy) is weighs
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_removal_weighs_until_the_window_has_passed(age: timedelta, weighs: bo
 def test_the_smaller_of_count_and_share_is_the_limit(
     in_pool: int, max_count: int, max_percent: float, allowed: int
 ) -> None:
-    assert budget.limit(in_pool, RemovalPolicy(max_count=max_count, max_percent=max_percent)) == allowed
+    assert removal_budget.limit(in_pool, RemovalPolicy(max_count=max_count, max_percent=max_percent)) == allowed
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,25 @@ def test_more_failing_nodes_than_the_larger_limit_are_a_crowd(
     managed: int,
     is_crowd: bool,  # noqa: FBT001  a table
 ) -> None:
-    policy = Crowd(max_failing_count=2, max_failing_percent=20)
-    assert (budget.too_many_fail(failing, managed, policy) is not None) is is_crowd
+    policy = FailureLimits(max_failing_count=2, max_failing_percent=20)
+    assert (removal_budget.exceeds_failure_limits(failing, managed, policy) is not None) is is_crowd
 
 
 @pytest.mark.parametrize(("pool", "named"), [("blue", "pool blue"), ("", "nodes without a pool")])
 def test_a_held_node_is_told_which_pool_has_used_its_budget(pool: str, named: str) -> None:
     fleet = Fleet(managed=10, in_pool=10, ledger=Ledger((removal(TICK, pool=pool),)))
-    held = budget.held(Snapshot(NOW, Node("a", "u", pool=pool), fleet=fleet), RemovalPolicy(window=HOUR))
+    held = removal_budget.blocked_reason(
+        Snapshot(NOW, Node("a", "u", pool=pool), fleet=fleet), RemovalPolicy(window=HOUR)
+    )
     assert held
     assert named in held
+
+
+@pytest.mark.parametrize(("age", "held"), [(HOUR - TICK, True), (HOUR, False), (HOUR + TICK, False)])
+def test_a_machine_is_removed_once_per_window(age: timedelta, held: bool) -> None:  # noqa: FBT001  a table
+    # In another pool, so that the pool's own budget plays no part: labels that a kubelet can change name the pool.
+    fleet = Fleet(managed=10, in_pool=10, ledger=Ledger((removal(age, "earlier", pool="other"),)))
+    reason = removal_budget.blocked_reason(
+        Snapshot(NOW, Node("node", "u", pool="p"), fleet=fleet), RemovalPolicy(window=HOUR)
+    )
+    assert (reason is not None) is held

@@ -7,32 +7,31 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kube_node_ready.objects import Taint
-from kube_node_ready.verify import budget, patches
-from kube_node_ready.verify.decide import could_not_start, decide, not_genuine
-from kube_node_ready.verify.model import (
-    Announce,
-    Cause,
+from kube_node_ready.api.contract import RECORD_ANNOTATION, EventReason
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.api.record import Cause, Outcome, VerificationRecord, encode_record
+from kube_node_ready.verification import removal_budget
+from kube_node_ready.verification.decide import decide, worker_creation_rejected, worker_not_genuine
+from kube_node_ready.verification.model import (
     CloseGate,
     ConfirmWorker,
     Decision,
-    DropWorker,
+    DeleteWorker,
+    EmitEvent,
     Fleet,
     Node,
-    Outcome,
     Phase,
     Policy,
-    Record,
     RemovalPolicy,
     Reverification,
     Snapshot,
     StartWorker,
     State,
     Worker,
-    WriteRecord,
+    WriteStatus,
 )
-from kube_node_ready.verify.workerpod import PodTemplate, worker_pod
-from tests.model import GATE, POLICY, START, Cluster
+from kube_node_ready.verification.worker_pod import PodTemplate, worker_pod
+from tests.support.model_cluster import GATE, POLICY, START, Cluster
 
 INTERVAL = timedelta(minutes=10)
 RULE = Reverification(interval=INTERVAL, gate=Taint(**GATE))
@@ -42,13 +41,13 @@ FOREIGN = {"key": "example.com/gpu", "value": "true", "effect": "NoSchedule"}
 
 
 def a_node(**facts: object) -> Node:
-    record = Record(4, outcome=Outcome.PASSED, at=START, since=START, boot="boot-1")
+    record = VerificationRecord(4, outcome=Outcome.PASSED, at=START, since=START, boot="boot-1")
     return replace(Node("a", "uid-a", labelled=True, boot="boot-1", record=record), **facts)
 
 
 def doubtful(failures: int, **facts: object) -> Node:
     node = a_node(**facts)
-    known = replace(node.record, failures=failures, blamed=failures, cause=Cause.CHECKS, reason="dns: no answer")
+    known = replace(node.record, failures=failures, node_failures=failures, cause=Cause.CHECKS, reason="dns: no answer")
     return replace(node, record=known)
 
 
@@ -76,21 +75,30 @@ def test_no_verdict_counts_before_its_worker_is_confirmed(state: State) -> None:
     assert decision.effects == (ConfirmWorker(doubtful(2), worker),)
 
 
+def test_a_worker_in_progress_is_confirmed_early() -> None:
+    worker = a_worker(State.RUNNING, finished=False, genuine=False)
+    decision = look(doubtful(2), worker, after=INTERVAL)
+    assert decision.phase is Phase.REVERIFYING
+    assert decision.effects == (ConfirmWorker(doubtful(2), worker, early=True),)
+
+
 @pytest.mark.parametrize("state", State)
 def test_a_worker_on_another_node_closes_nothing(state: State) -> None:
     decision = look(doubtful(2), a_worker(state, node_name="b"))
     assert CloseGate not in kinds(decision)
-    assert WriteRecord not in kinds(decision)
+    assert WriteStatus not in kinds(decision)
 
 
 def test_a_worker_that_is_not_genuine_closes_nothing_and_is_dropped() -> None:
     forged, node = a_worker(State.FAILED, genuine=False), doubtful(2)
-    decision = not_genuine(Snapshot(START + INTERVAL, node, (forged,), version="7"), forged.attempt, WATCHING, "forged")
+    decision = worker_not_genuine(
+        Snapshot(START + INTERVAL, node, (forged,), version="7"), forged.attempt, WATCHING, "forged"
+    )
     assert decision.phase is Phase.VERIFIED
     note, dropped = decision.effects
-    assert isinstance(note, WriteRecord)
+    assert isinstance(note, WriteStatus)
     assert (note.record.outcome, note.record.failures, note.record.cause) == (Outcome.PASSED, 2, Cause.STOPPED)
-    assert dropped == DropWorker("w", "w-uid")
+    assert dropped == DeleteWorker("w", "w-uid")
 
 
 def turns(node: Node, policy: Policy = WATCHING, hours: int = 3) -> list[timedelta]:
@@ -113,9 +121,9 @@ def test_a_proof_that_is_repeated_is_no_news_also_if_the_controller_died_before_
 ) -> None:
     passed = a_worker(State.PASSED)
     (written, *_) = look(a_node(), passed).effects
-    assert isinstance(written, WriteRecord)
+    assert isinstance(written, WriteStatus)
     next_life = Snapshot(START + INTERVAL * 2, a_node(record=written.record), (passed,), fleet=BIG)
-    assert kinds(decide(next_life, policy)) == [DropWorker]
+    assert kinds(decide(next_life, policy)) == [DeleteWorker]
 
 
 class TestWhen:
@@ -153,13 +161,15 @@ class TestWhen:
         """Nodes that reboot one after another in a broken cluster would be gated before it is known to be broken."""
         assert turns(doubtful(1, boot="boot-2")) == turns(a_node())
 
-    @pytest.mark.parametrize("facts", [{"rush": True}, {"many_rechecks": True}, {"slot_free": False}])
+    @pytest.mark.parametrize("facts", [{"burst": True}, {"recheck_limit_reached": True}, {"slot_free": False}])
     def test_new_nodes_go_first(self, facts: dict[str, Any]) -> None:
         decision = look(a_node(boot="boot-2"), **facts)
         assert (decision.phase, decision.effects, decision.recheck) == (Phase.VERIFIED, (), POLICY.resync)
 
     def test_a_node_that_someone_else_labelled_is_watched_over_too(self) -> None:
-        adopted = Record(1, outcome=Outcome.PENDING, at=START, since=START, reason="labelled by someone else")
+        adopted = VerificationRecord(
+            1, outcome=Outcome.PENDING, at=START, since=START, reason="labeled by another client"
+        )
         assert turns(a_node(record=adopted))
 
     def test_a_date_in_the_future_does_not_put_it_off_for_ever(self) -> None:
@@ -175,17 +185,17 @@ class TestVerdicts:
 
     def test_a_pass_is_put_on_record_in_one_write(self) -> None:
         write, drop = look(doubtful(2), a_worker(State.PASSED)).effects
-        assert isinstance(write, WriteRecord)
+        assert isinstance(write, WriteStatus)
         assert write.version == "7"
         assert (write.record.attempt, write.record.failures, write.record.is_proof) == (5, 0, True)
         assert write.record.since == START, "it was verified all the time"
-        assert drop == DropWorker("w", "w-uid")
+        assert drop == DeleteWorker("w", "w-uid")
 
     @pytest.mark.parametrize("before", [0, 1])
     def test_a_failure_is_noted_and_the_gate_stays_open(self, before: int) -> None:
         decision = look(doubtful(before) if before else a_node(), a_worker(State.FAILED))
         (write,) = decision.effects
-        assert isinstance(write, WriteRecord)
+        assert isinstance(write, WriteStatus)
         assert (write.record.outcome, write.record.failures) == (Outcome.PASSED, before + 1)
         assert decision.phase is Phase.VERIFIED
         assert decision.reason == f"dns: no answer (failure {before + 1} of 3)"
@@ -194,46 +204,46 @@ class TestVerdicts:
         decision = look(doubtful(2), a_worker(State.FAILED))
         assert decision.phase is Phase.FAILED
         news, close, condition = decision.effects
-        assert isinstance(news, Announce)
+        assert isinstance(news, EmitEvent)
         assert news.message == "failed 3 times in a row, so the gate is closed again: dns: no answer"
         assert isinstance(close, CloseGate)
         assert (close.record.outcome, close.record.failures, close.version) == (Outcome.FAILED, 1, "7")
-        assert condition == WriteRecord(close.node, close.record)
+        assert condition == WriteStatus(close.node, close.record)
 
     @pytest.mark.parametrize("cause", [cause for cause in Cause if not cause.blames_node])
     def test_what_is_not_the_nodes_fault_does_not_count(self, cause: Cause) -> None:
         (write,) = look(doubtful(2), a_worker(State.FAILED, cause)).effects
-        assert isinstance(write, WriteRecord)
+        assert isinstance(write, WriteStatus)
         assert write.record.failures == 2
 
     def test_a_worker_that_hangs_is_stopped_and_counts(self) -> None:
         late = a_worker(State.RUNNING, finished=False)
         write, drop = look(a_node(), late, after=INTERVAL + POLICY.deadline).effects
-        assert isinstance(write, WriteRecord)
+        assert isinstance(write, WriteStatus)
         assert (write.record.cause, write.record.failures) == (Cause.LATE, 1)
-        assert drop == DropWorker("w", "w-uid")
+        assert drop == DeleteWorker("w", "w-uid")
 
     def test_one_that_was_refused_says_nothing_about_the_node(self) -> None:
         seen = Snapshot(START + INTERVAL, doubtful(2), fleet=BIG, version="7")
-        (write,) = could_not_start(seen, 5, WATCHING, "quota").effects
-        assert isinstance(write, WriteRecord)
+        (write,) = worker_creation_rejected(seen, 5, WATCHING, "quota").effects
+        assert isinstance(write, WriteStatus)
         assert (write.record.outcome, write.record.failures) == (Outcome.PASSED, 2)
-        assert write.record.reason == "the worker pod was refused: quota"
+        assert write.record.reason == "worker pod rejected: quota"
 
     def test_a_refused_one_leaves_no_news_of_a_pass_behind(self) -> None:
         node = a_node()
-        refused = replace(node, record=replace(node.record, attempt=5, reason="image cannot be pulled"))
+        refused = replace(node, record=replace(node.record, attempt=5, cause=Cause.REFUSED, reason="no such image"))
         left = a_worker(State.FAILED, Cause.NOT_STARTED)
-        assert Announce not in kinds(look(refused, left, after=timedelta(seconds=1)))
+        assert EmitEvent not in kinds(look(refused, left, after=timedelta(seconds=1)))
 
     def test_one_that_finds_no_room_is_given_up_soon_and_blames_nobody(self) -> None:
         waits = a_worker(State.PENDING, finished=False, node_name="", reason="Insufficient cpu")
         assert not look(a_node(), waits, after=INTERVAL + timedelta(seconds=29)).effects
         write, drop = look(a_node(), waits, after=INTERVAL + timedelta(seconds=30)).effects
-        assert isinstance(write, WriteRecord)
+        assert isinstance(write, WriteStatus)
         assert write.record.reason == "not scheduled within 30 s: Insufficient cpu"
         assert (write.record.failures, write.record.outcome) == (0, Outcome.PASSED)
-        assert drop == DropWorker("w", "w-uid")
+        assert drop == DeleteWorker("w", "w-uid")
 
     def test_one_that_took_all_its_time_does_not_cost_the_next_turn(self) -> None:
         slow = replace(a_node().record, at=START + timedelta(seconds=305), seconds=305)
@@ -247,36 +257,36 @@ class TestVerdicts:
 
 class TestTheCrowd:
     def test_with_many_failing_no_gate_is_closed(self) -> None:
-        decision = look(doubtful(2), a_worker(State.FAILED), fleet=Fleet(managed=10, failing=1, doubtful=3))
+        decision = look(doubtful(2), a_worker(State.FAILED), fleet=Fleet(managed=10, failing=1, degraded=3))
         news, write = decision.effects
-        assert isinstance(news, Announce)
+        assert isinstance(news, EmitEvent)
         assert (news.reason, news.warning) == ("GateKeptOpen", True)
-        assert "4 of 10 nodes fail at once, more than the 2" in news.message
-        assert isinstance(write, WriteRecord)
+        assert "4 of 10 nodes are failing (limit 2: " in news.message
+        assert isinstance(write, WriteStatus)
         assert (write.record.outcome, write.record.failures) == (Outcome.PASSED, 3)
 
     def test_which_is_said_once(self) -> None:
-        decision = look(doubtful(3), a_worker(State.FAILED), fleet=Fleet(managed=10, failing=1, doubtful=3))
-        assert kinds(decision) == [WriteRecord]
+        decision = look(doubtful(3), a_worker(State.FAILED), fleet=Fleet(managed=10, failing=1, degraded=3))
+        assert kinds(decision) == [WriteStatus]
 
     def test_the_last_node_that_is_open_stays_so(self) -> None:
-        decision = look(doubtful(2), a_worker(State.FAILED), fleet=Fleet(managed=2, failing=1, doubtful=1))
+        decision = look(doubtful(2), a_worker(State.FAILED), fleet=Fleet(managed=2, failing=1, degraded=1))
         assert CloseGate not in kinds(decision)
-        assert "no other node is well" in decision.reason
+        assert "no other node is healthy" in decision.reason
 
     def test_when_the_others_heal_the_next_failure_closes(self) -> None:
-        assert CloseGate in kinds(look(doubtful(7), a_worker(State.FAILED), fleet=Fleet(managed=10, doubtful=1)))
+        assert CloseGate in kinds(look(doubtful(7), a_worker(State.FAILED), fleet=Fleet(managed=10, degraded=1)))
 
     def test_nodes_in_doubt_are_a_reason_not_to_remove_any(self) -> None:
-        seen = Snapshot(START, a_node(), fleet=Fleet(managed=10, failing=1, doubtful=2, in_pool=10))
-        assert budget.held(seen, RemovalPolicy())
+        seen = Snapshot(START, a_node(), fleet=Fleet(managed=10, failing=1, degraded=2, in_pool=10))
+        assert removal_budget.blocked_reason(seen, RemovalPolicy())
 
 
 class TestAfterwards:
     def test_a_gate_that_comes_back_on_a_node_in_doubt_is_not_opened_by_the_old_proof(self) -> None:
         decision = look(doubtful(1, taints=(Taint(**GATE),)))
         (write,) = decision.effects
-        assert isinstance(write, WriteRecord)
+        assert isinstance(write, WriteStatus)
         assert write.record.outcome is Outcome.PENDING
         assert "the last check had not passed" in write.record.reason
 
@@ -297,7 +307,7 @@ class TestRemoval:
         """However often it had failed while its gate was kept open."""
         cluster = a_fleet(policy)
         annotation = cluster.nodes["n1"]["metadata"]["annotations"]
-        annotation[patches.ANNOTATION] = patches.encode(replace(doubtful(8).record, attempt=9, at=cluster.now))
+        annotation[RECORD_ANNOTATION] = encode_record(replace(doubtful(8).record, attempt=9, at=cluster.now))
         cluster.verdicts["n1"] = "fails"
         cluster.settle(3600, stop=lambda: not cluster.node("n1").labelled)
         cluster.step("n1")
@@ -308,7 +318,7 @@ class TestRemoval:
         cluster = a_fleet()
         for name in ("n2", "n3", "n4"):
             annotation = cluster.nodes[name]["metadata"]["annotations"]
-            annotation[patches.ANNOTATION] = patches.encode(doubtful(1).record)
+            annotation[RECORD_ANNOTATION] = encode_record(doubtful(1).record)
         cluster.policy = replace(self.REMOVING, reverification=None)
         cluster.join("bad", verdict="fails")
         cluster.settle(3600, stop=lambda: "bad" not in cluster.nodes)
@@ -336,7 +346,9 @@ class TestALife:
         cluster.verdicts["n1"] = "passes"
         cluster.settle(600, stop=lambda: cluster.node("n1").labelled)
         assert cluster.nodes["n1"]["spec"]["taints"] == [FOREIGN]
-        assert [news.reason for news in cluster.news.values() if news.node.name == "n1"].count("GateRestored") == 1
+        assert [news.reason for news in cluster.news.values() if news.node.name == "n1"].count(
+            EventReason.GATE_RESTORED
+        ) == 1
 
     def test_an_outage_of_the_whole_cluster_closes_none(self) -> None:
         cluster = a_fleet()

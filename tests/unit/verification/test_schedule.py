@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kube_node_ready.verify.turns import next_turn, since_turn
+from kube_node_ready.verification.schedule import next_turn, since_turn
 
 HOUR = timedelta(hours=1)
 EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
@@ -30,6 +30,13 @@ def test_the_next_turn_is_the_first_one_that_is_not_earlier(uid: str) -> None:
     assert next_turn(uid, HOUR, began) == began
     assert next_turn(uid, HOUR, began - timedelta(seconds=1)) == began
     assert next_turn(uid, HOUR, began + timedelta(seconds=1)) == began + HOUR
+
+
+def test_intervals_are_counted_from_2020() -> None:
+    # Seven hours do not divide a day, a month or a year, so another beginning would be another turn.
+    interval = timedelta(hours=7)
+    began = EPOCH + 1000 * interval + interval * (zlib.crc32(b"uid") / 2**32)
+    assert next_turn("uid", interval, began - timedelta(seconds=1)) == began
 
 
 def test_places_spread_over_the_whole_interval() -> None:

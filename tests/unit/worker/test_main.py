@@ -17,15 +17,16 @@ from typing import Any
 import pytest
 
 from bench import samples
-from kube_node_ready import log, worker
-from kube_node_ready.checks import dnsquery
+from kube_node_ready import log
+from kube_node_ready.checks import dns_client
+from kube_node_ready.worker import main as worker
 from lab import pki
-from tests.check_servers import FakeApi, dns_reply, dns_server, http, http_json, slices
-from tests.signals import UNDISTURBED
+from tests.support.check_servers import FakeApi, dns_reply, dns_server, http, http_json, slices
+from tests.support.signals import UNDISTURBED
 
 PROGRAM = """
 import os, sys
-from kube_node_ready import worker
+from kube_node_ready.worker import main as worker
 code = worker.work(os.environ, folder=sys.argv[1])
 os._exit(code)
 """
@@ -140,7 +141,7 @@ class TestSamples:
             return [dns_reply(query, "127.0.0.1")]
 
         with dns_server(answer) as port:
-            monkeypatch.setattr(dnsquery, "PORT", port)
+            monkeypatch.setattr(dns_client, "PORT", port)
             yield
 
     @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ class TestCannotCheck:
 
     def test_without_a_nodes_name_it_is_exit_code_2(self, pod: Pod) -> None:
         assert pod.work(NODE_NAME="") == 2
-        assert "NODE_NAME is not set" in pod.report["error"]
+        assert "NODE_NAME: is missing" in pod.report["error"]
 
     def test_a_settings_file_that_is_asked_for_and_missing_is_exit_code_2(self, pod: Pod) -> None:
         assert pod.work(WORKER_CONFIG_PATH="/nonexistent/worker-config.yaml") == 2
@@ -224,17 +225,40 @@ class TestCannotCheck:
         assert [check["target"] for check in pod.report["checks"] if check.get("skipped")] == ["kube-system/kube-dns"]
         assert pod.report["error"] == "a check could not be tried from here, and a skipped check proves nothing"
         assert pod.work(**outside, DRY_RUN="true") == 4, (
-            "a ConfigMap can say that, and so it is no reason to open a gate"
+            "a ConfigMap can set that, so it is not a reason to open a gate"
         )
         fake.answers["/api"] = http(status=401)
         assert pod.work(**outside) == 1
 
     def test_outside_a_pod_an_unusable_kubeconfig_is_exit_code_3(self, pod: Pod) -> None:
         assert pod.work(KUBERNETES_SERVICE_HOST="", KUBECONFIG="/nonexistent") == 3
-        assert "/nonexistent cannot be read: No such file or directory" in pod.report["error"]
+        assert "cannot read /nonexistent: No such file or directory" in pod.report["error"]
 
-    def test_in_a_pod_a_kubeconfig_does_not_matter(self, pod: Pod) -> None:
-        assert pod.work(KUBECONFIG="/nonexistent") == 0
+    @pytest.mark.parametrize("kubeconfig", ["", "/nonexistent"])
+    def test_a_pod_with_an_account_loads_nothing_for_kubeconfigs(self, tmp_path: Path, kubeconfig: str) -> None:
+        (tmp_path / "token").write_text("a-token")
+        (tmp_path / "ca.crt").write_bytes(pki.Authority(tmp_path / "pki").certificate.read_bytes())
+        environ = {"NODE_NAME": "a", "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
+        environ |= {"KUBECONFIG": kubeconfig, "TERMINATION_LOG": str(tmp_path / "log"), "CHECK_TIMEOUT_SECONDS": "1"}
+        program = (
+            "import sys; from kube_node_ready.worker import main; "
+            f"code = main.work({environ}, folder={str(tmp_path)!r}); "
+            "print(code, [name for name in sys.modules if name.partition('.')[0] in ('yaml', 'kubekit')])"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, text=True)
+        code, _, modules = done.stdout.splitlines()[-1].partition(" ")
+        assert modules == "[]", done.stderr
+        assert code in ("1", "4")
+
+    def test_in_a_pod_a_kubeconfig_names_the_api_server_and_everything_is_checked(
+        self, fake: FakeApi, pod: Pod, tmp_path: Path
+    ) -> None:
+        server = f"https://127.0.0.1:{fake.port}"
+        path = pki.kubeconfig(tmp_path / "kubeconfig", server, fake.authority.certificate, "a-token")
+        assert pod.work(KUBECONFIG=str(path)) == 0
+        assert not [check for check in pod.report["checks"] if check.get("skipped")]
+        assert fake.asked[0][1]["authorization"] == "Bearer a-token"
+        assert pod.work(KUBECONFIG="/nonexistent") == 0, "as kubectl, it ignores files that do not exist"
 
     def test_a_bug_is_exit_code_10_in_one_line(
         self, pod: Pod, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -268,7 +292,9 @@ class TestProcess:
         return subprocess.Popen(argv, env=os.environ | pod.environ, stdout=subprocess.PIPE, text=True)
 
     @pytest.mark.parametrize("program", [PROGRAM, UNDISTURBED + PROGRAM], ids=["waiting", "about to wait"])
-    def test_it_ends_on_sigterm_and_tells_what_it_knows(self, fake: FakeApi, tmp_path: Path, program: str) -> None:
+    def test_it_ends_on_sigterm_and_reports_what_it_has_found(
+        self, fake: FakeApi, tmp_path: Path, program: str
+    ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             target = f"127.0.0.1:{silent.getsockname()[1]}"
             pod = Pod(fake, tmp_path / "stopped", networkTargets=[f"http://{target}/"], checkTimeoutSeconds=60)
@@ -278,16 +304,16 @@ class TestProcess:
                 assert len(list(itertools.islice(passed, 7))) == 7
                 process.send_signal(signal.SIGTERM)
                 process.stdout.read()
-                assert process.wait(30) == 143, "an interrupted check says nothing about the node"
+                assert process.wait(30) == 143, "an interrupted check proves nothing about the node"
         (unfinished,) = [check for check in pod.report["checks"] if not check["ok"]]
-        assert (unfinished["target"], unfinished["error"]) == (f"http://{target}/", "stopped before it ended")
+        assert (unfinished["target"], unfinished["error"]) == (f"http://{target}/", "stopped before it completed")
 
     def test_it_loads_nothing_that_a_passing_run_does_not_need(self, pod: Pod) -> None:
         """Each of these costs every new node several milliseconds."""
         dear = {"argparse", "asyncio", "dataclasses", "difflib", "http.client", "inspect", "pathlib", "typing", "yaml"}
         program = PROGRAM.replace("os._exit(code)", "print(*sys.modules); sys.stdout.flush(); os._exit(code)")
         argv = [sys.executable, "-S", "-c", program, str(pod.account)]
-        source = str(Path(worker.__file__).parent.parent)
+        source = str(Path(worker.__file__).parents[2])
         environ = pod.environ | {"PYTHONPATH": source}
         done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
         assert not dear & set(done.stdout.splitlines()[-1].split())
@@ -301,7 +327,7 @@ class TestProcess:
         ],
     )
     def test_it_speaks_to_people(self, argument: str, code: int, words: str) -> None:
-        argv = [sys.executable, "-c", "from kube_node_ready.worker import main; main()", argument]
+        argv = [sys.executable, "-c", "from kube_node_ready.worker.main import main; main()", argument]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == code
         assert words in done.stdout + done.stderr
@@ -374,7 +400,7 @@ class TestLog:
             thread.join()
         assert len({json.loads(line)["msg"] for line in stream.getvalue().splitlines()}) == 20
 
-    def test_a_reader_who_left_stops_nobody(self) -> None:
+    def test_a_closed_output_stops_no_program(self) -> None:
         stream = io.StringIO()
         log.configure(stream=stream)
         stream.close()
@@ -382,5 +408,5 @@ class TestLog:
 
     @pytest.mark.parametrize(("level", "kind"), [("loud", "json"), ("info", "xml")])
     def test_unknown_levels_and_formats_are_refused(self, level: str, kind: str) -> None:
-        with pytest.raises(ValueError, match="is unknown; there are"):
+        with pytest.raises(ValueError, match="is invalid; expected one of"):
             log.configure(level, kind)

@@ -1,17 +1,17 @@
-"""Everything that validation refuses, told once: asked of the rules in tests/unit, of an API server in tests/cluster.
+"""All manifests that validation rejects: checked with the rules in tests/unit, and with an API server in tests/cluster.
 
-Each case is one mistake, and one finding.
+Each case is one error with one finding.
 """
 
 from typing import Final
 
-from tests.refusals.affinity import AFFINITY
-from tests.refusals.case import Refusal
-from tests.refusals.containers import AMOUNTS, BESIDE, IMAGES, PORTS, PROBES, RIGHTS
-from tests.refusals.server import STRICTER, words
-from tests.refusals.sources import MOUNTS, VARIABLES
-from tests.refusals.spec import RBAC, RESOURCE, SPEC, TOLERATIONS, UPDATES
-from tests.refusals.taken import TAKEN
+from tests.support.manifests.refusals.affinity import AFFINITY
+from tests.support.manifests.refusals.case import Refusal
+from tests.support.manifests.refusals.containers import AMOUNTS, BESIDE, IMAGES, PORTS, PROBES, RIGHTS
+from tests.support.manifests.refusals.server import STRICTER, words
+from tests.support.manifests.refusals.sources import MOUNTS, VARIABLES
+from tests.support.manifests.refusals.spec import RBAC, RESOURCE, SPEC, TOLERATIONS, UPDATES
+from tests.support.manifests.refusals.taken import TAKEN
 
 __all__ = ["REFUSALS", "STRICTER", "TAKEN", "Refusal", "words"]
 

@@ -1,9 +1,9 @@
-"""Of where pods run."""
+"""Invalid affinity."""
 
 from typing import Final
 
-from tests.component import Json
-from tests.refusals.case import Refusal, rows
+from tests.support.manifests.builders import Json
+from tests.support.manifests.refusals.case import Refusal, rows
 
 
 def near(**term: object) -> Json:
@@ -39,31 +39,31 @@ AFFINITY: Final = [
             "In without values",
             on_nodes(match_expressions=[expression("a", "In")]),
             f"{_NODES}[0].match_expressions[0]",
-            "operator In needs values",
+            "operator In requires values",
         ),
         (
             "Exists with values",
             on_nodes(match_expressions=[expression("a", "Exists", "b")]),
             f"{_NODES}[0].match_expressions[0]",
-            "operator Exists takes no values",
+            "operator Exists does not accept values",
         ),
         (
             "Gt of a word",
             on_nodes(match_expressions=[expression("a", "Gt", "b")]),
             f"{_NODES}[0].match_expressions[0]",
-            "operator Gt takes one whole number",
+            "operator Gt requires one whole number",
         ),
         (
             "Lt of a number below 0",
             on_nodes(match_expressions=[expression("a", "Lt", "-1")]),
             f"{_NODES}[0].match_expressions[0]",
-            "operator Lt takes one whole number",
+            "operator Lt requires one whole number",
         ),
         (
             "another operator of nodes",
             on_nodes(match_expressions=[expression("a", "Equal", "b")]),
             f"{_NODES}[0].match_expressions[0].operator",
-            '"Equal" is no operator; write In, NotIn, Exists, DoesNotExist, Gt or Lt',
+            '"Equal" is invalid; expected In, NotIn, Exists, DoesNotExist, Gt or Lt',
         ),
         (
             "no key of nodes",
@@ -75,31 +75,31 @@ AFFINITY: Final = [
             "a key of nodes that is none",
             on_nodes(match_expressions=[expression("a b", "Exists")]),
             f"{_NODES}[0].match_expressions[0].key",
-            '"a b" cannot name a label',
+            '"a b" is invalid; expected a label key',
         ),
         (
             "a value of nodes that is none",
             on_nodes(match_expressions=[expression("a", "In", "b c")]),
             f"{_NODES}[0].match_expressions[0].values[0]",
-            '"b c" cannot be a label\'s value',
+            '"b c" is invalid; expected a label value',
         ),
         (
             "another field of nodes",
             on_nodes(match_fields=[expression("spec.unschedulable", "In", "true")]),
             f"{_NODES}[0].match_fields[0]",
-            "a field can only be metadata.name",
+            "expected key metadata.name",
         ),
         (
             "a node that cannot be",
             on_nodes(match_fields=[expression("metadata.name", "In", "A B")]),
             f"{_NODES}[0].match_fields[0]",
-            "with the name of one node",
+            "the name of one node",
         ),
         (
             "a node with an empty part in its name",
             on_nodes(match_fields=[expression("metadata.name", "In", "a..b")]),
             f"{_NODES}[0].match_fields[0]",
-            "with the name of one node",
+            "the name of one node",
         ),
         (
             "a weight of 0",
@@ -111,7 +111,7 @@ AFFINITY: Final = [
                 }
             },
             f"{_LIKED_NODES}[0].weight",
-            "0 is no weight; write 1 to 100",
+            "0 is invalid; expected a weight from 1 to 100",
         ),
         (
             "no preference",
@@ -129,43 +129,43 @@ AFFINITY: Final = [
             "a place that is none",
             near(topology_key="a b"),
             f"{_PODS}[0].topology_key",
-            '"a b" cannot name a label',
+            '"a b" is invalid; expected a label key',
         ),
         (
             "another operator of pods",
             near(label_selector={"match_expressions": [expression("a", "Gt", "1")]}),
             f"{_PODS}[0].label_selector.match_expressions[0].operator",
-            '"Gt" is no operator; write In, NotIn, Exists or DoesNotExist',
+            '"Gt" is invalid; expected In, NotIn, Exists or DoesNotExist',
         ),
         (
             "NotIn without values",
             near(label_selector={"match_expressions": [expression("a", "NotIn")]}),
             f"{_PODS}[0].label_selector.match_expressions[0]",
-            "operator NotIn needs values",
+            "operator NotIn requires values",
         ),
         (
             "a key of pods that is none",
             near(label_selector={"match_expressions": [expression("a b", "Exists")]}),
             f"{_PODS}[0].label_selector.match_expressions[0].key",
-            '"a b" cannot name a label',
+            '"a b" is invalid; expected a label key',
         ),
         (
             "a value of pods that is none",
             near(label_selector={"match_expressions": [expression("a", "In", "b c")]}),
             f"{_PODS}[0].label_selector.match_expressions[0].values[0]",
-            '"b c" cannot be a label\'s value',
+            '"b c" is invalid; expected a label value',
         ),
         (
             "pods' labels that are none",
             near(label_selector={"match_labels": {"a b": "c"}}),
             f'{_PODS}[0].label_selector.match_labels["a b"]',
-            '"a b" cannot name a label',
+            '"a b" is invalid; expected a label key',
         ),
         (
             "a namespace of pods that is none",
             near(namespaces=["A"]),
             f"{_PODS}[0].namespaces[0]",
-            '"A" cannot name a namespace',
+            '"A" is invalid; expected a namespace name',
         ),
         (
             "a weight of 101",
@@ -177,7 +177,7 @@ AFFINITY: Final = [
                 }
             },
             "spec.affinity.pod_anti_affinity.preferred_during_scheduling_ignored_during_execution[0].weight",
-            "101 is no weight",
+            "101 is invalid; expected a weight",
         ),
         (
             "a value that is liked and cannot be",
@@ -189,7 +189,7 @@ AFFINITY: Final = [
                 }
             },
             f"{_LIKED_NODES}[0].preference.match_expressions[0].values[0]",
-            '"b c" cannot be a label\'s value',
+            '"b c" is invalid; expected a label value',
         ),
     )
 ]

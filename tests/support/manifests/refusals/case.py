@@ -1,12 +1,12 @@
-"""What a case is, and what several of them need."""
+"""The type of a case, and shared helpers."""
 
 from typing import NamedTuple
 
-from tests.component import Changes, Json
+from tests.support.manifests.builders import Changes, Json
 
 
 class Refusal(NamedTuple):
-    """One mistake, and the one finding that tells of it."""
+    """One invalid manifest, and the one finding that reports it."""
 
     what: str
     changes: Changes
@@ -15,7 +15,7 @@ class Refusal(NamedTuple):
 
 
 def rows(*cases: tuple[str, Json, str, str]) -> tuple[tuple[str, Json, str, str], ...]:
-    """What is said of each case, told to the type checker."""
+    """Return the cases, typed for the type checker."""
     return cases
 
 

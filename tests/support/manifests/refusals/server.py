@@ -1,14 +1,14 @@
-"""What an API server says to each case."""
+"""The response of an API server to each case."""
 
 import re
 from typing import Final
 
-from tests.component import full
-from tests.refusals.case import Refusal
+from tests.support.manifests.builders import full
+from tests.support.manifests.refusals.case import Refusal
 
 
 def words(case: Refusal) -> str:
-    """What an API server calls the field, or another part of what it says."""
+    """Return the API server's name of the field, or another part of its message."""
     first, *rest = re.sub(r"\[[^\]]*\]", "", full(case.path)).rpartition(".")[2].split("_")
     return _SAYS.get(case.what) or first + "".join(word.capitalize() for word in rest)
 
@@ -82,7 +82,7 @@ _SAYS: Final = {
     "a sidecar's amounts": _NO_AMOUNT,
     "a namespace of pods that is none": "[0].namespace:",
 }
-"""Where the answer does not name the field as we do."""
+"""Cases in which the message does not contain our name of the field."""
 
 STRICTER: Final = {
     what: why
@@ -188,4 +188,4 @@ STRICTER: Final = {
     }.items()
     for what in cases
 }
-"""What an API server takes, and why we do not."""
+"""Manifests that an API server accepts, and why validation rejects them."""

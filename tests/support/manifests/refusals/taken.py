@@ -1,9 +1,9 @@
-"""What is unusual and right, for us and for an API server."""
+"""Unusual manifests that are valid for us and for an API server."""
 
 from typing import Final
 
-from tests.component import DIGEST, Changes, a_mount, a_port, a_sidecar
-from tests.refusals.case import a_probe
+from tests.support.manifests.builders import DIGEST, Changes, a_mount, a_port, a_sidecar
+from tests.support.manifests.refusals.case import a_probe
 
 TAKEN: Final[dict[str, Changes]] = {
     "a port's name of one letter": {"app.ports": [a_port(name="a")]},

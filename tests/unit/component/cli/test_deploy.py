@@ -6,11 +6,15 @@ from pathlib import Path
 
 import httpx2
 import pytest
+import yaml
 
-from kubernetes_daemonset import cli, online
-from tests.component import NAMESPACE, a_manifest, as_yaml, rendered
-from tests.component_tool import Ran
-from tests.unit.test_component_direct import DAEMON_SET, Answer, a_cluster, applied, made_by, refusal, to
+from kubernetes_daemonset.cli import deploy
+from kubernetes_daemonset.cli import main as cli
+from kubernetes_daemonset.manifest import reader
+from tests.support.component_tool import Ran
+from tests.support.manifests.builders import NAMESPACE, a_manifest, as_yaml, objects_of, read, rendered
+from tests.support.manifests.texts import WHOLE
+from tests.unit.component.deploy.test_apply import DAEMON_SET, Answer, a_cluster, applied, made_by, refusal, to
 
 US = "kubernetes-daemonset"
 THE_NAMESPACE = f"/api/v1/namespaces/{NAMESPACE}"
@@ -34,7 +38,7 @@ def run(
     def run(verb: str, *flags: str, answers: tuple[Answer, ...], manifests: tuple[str, ...] = ()) -> Ran:
         file = tmp_path / "agent.yaml"
         file.write_text("---\n".join(manifests) or as_yaml(a_manifest({"spec.create_namespace": True})))
-        monkeypatch.setattr(online, "connect", lambda *_: a_cluster(note, *answers))
+        monkeypatch.setattr(deploy, "connect", lambda *_: a_cluster(note, *answers))
         with pytest.raises(SystemExit) as ended:
             cli.main([verb, "-f", str(file), *flags])
         said = capsys.readouterr()
@@ -67,58 +71,59 @@ def the_agent_then_nothing() -> Answer:
     return answer
 
 
-def test_a_dry_run_of_a_deletion_says_what_would_be_left(run: Run, asked: list[str]) -> None:
+def test_a_dry_run_of_delete_lists_what_would_remain(run: Run, asked: list[str]) -> None:
     there = (namespace_of(US), to("GET", DAEMON_SET, made_by(US)))
     said = run("delete", "--dry-run", answers=there)
+    reason = "which can contain other objects; use --delete-namespace to delete it and everything in it"
     assert said.out.splitlines() == [
         f"would delete DaemonSet {NAMESPACE}/agent",
-        f"would leave Namespace {NAMESPACE}, which may hold more; --delete-namespace deletes it and all in it",
+        f"would leave Namespace {NAMESPACE}, {reason}",
     ]
     said = run("delete", "--dry-run", answers=(namespace_of(US), to("GET", DAEMON_SET, made_by("terraform"))))
-    assert said.out.splitlines()[0] == f"would leave DaemonSet {NAMESPACE}/agent, which was made by terraform"
+    assert said.out.splitlines()[0] == f"would leave DaemonSet {NAMESPACE}/agent, which is managed by terraform"
     assert asked == []
 
 
-def test_a_dry_run_of_a_deletion_says_that_the_namespace_would_go(run: Run, asked: list[str]) -> None:
+def test_a_dry_run_of_delete_lists_the_namespace(run: Run, asked: list[str]) -> None:
     there = (namespace_of(US), to("GET", DAEMON_SET, made_by(US)))
     said = run("delete", "--dry-run", "--delete-namespace", answers=there)
-    assert (said.code, said.out.splitlines()[-1]) == (0, f"would delete Namespace {NAMESPACE} and what is in it")
+    assert (said.code, said.out.splitlines()[-1]) == (0, f"would delete Namespace {NAMESPACE} and everything in it")
     assert asked == []
 
 
 @pytest.mark.parametrize("flags", [(), ("--dry-run",)])
-def test_a_namespace_that_is_not_ours_is_refused_before_anything_is_deleted(
+def test_a_namespace_of_another_owner_is_rejected_before_anything_is_deleted(
     run: Run, asked: list[str], flags: tuple[str, ...]
 ) -> None:
     there = (namespace_of("kubectl-create"), to("GET", DAEMON_SET, made_by(US)))
     said = run("delete", "--delete-namespace", "--timeout=0", *flags, answers=there)
     assert said.code == 3
-    assert f"Namespace {NAMESPACE} was not made by kubernetes-daemonset" in said.err
+    assert f"Namespace {NAMESPACE} is not managed by kubernetes-daemonset" in said.err
     assert "nothing was deleted" in said.err
     assert asked == []
 
 
-def test_a_namespace_is_said_to_be_on_its_way_out(run: Run, asked: list[str]) -> None:
+def test_a_namespace_is_reported_as_being_deleted(run: Run, asked: list[str]) -> None:
     said = run("delete", "--delete-namespace", answers=(namespace_of(US), the_agent_then_nothing()))
     assert said.code == 0
     assert said.err.splitlines() == [
         f"deleted DaemonSet {NAMESPACE}/agent",
-        f"Namespace {NAMESPACE} is being deleted, with what is in it",
+        f"Namespace {NAMESPACE} is being deleted with everything in it",
     ]
     assert asked == [f"DELETE {DAEMON_SET}", f"DELETE {THE_NAMESPACE}"]
 
 
-def test_a_namespace_that_the_manifest_does_not_make_is_left_and_that_is_said(run: Run, asked: list[str]) -> None:
+def test_a_namespace_that_the_manifest_does_not_create_remains_and_is_reported(run: Run, asked: list[str]) -> None:
     said = run(
         "delete", "--delete-namespace", answers=(namespace_of(US),), manifests=(as_yaml(a_manifest()),)
     )  # fmt: skip
     assert said.code == 0
-    assert f"left Namespace {NAMESPACE}, which the manifest does not make" in said.err
+    assert f"left Namespace {NAMESPACE}, which the manifest does not create" in said.err
     assert asked == []
 
 
 @pytest.mark.parametrize("makes_it", [True, False])
-def test_a_namespace_that_is_being_deleted_is_to_be_waited_for(run: Run, makes_it: bool) -> None:  # noqa: FBT001
+def test_a_terminating_namespace_is_an_error(run: Run, makes_it: bool) -> None:  # noqa: FBT001
     cause = {"reason": "NamespaceTerminating", "message": f"namespace {NAMESPACE} is being terminated"}
     ending = refusal(403, "Forbidden", "unable to create new content", cause)
     there = (namespace_of(US, deletionTimestamp="2026-01-01T00:00:00Z"), to("PATCH", f"{THE_NAMESPACE}/", ending))
@@ -127,10 +132,10 @@ def test_a_namespace_that_is_being_deleted_is_to_be_waited_for(run: Run, makes_i
     said = run("apply", answers=(*there, apps), manifests=(as_yaml(a_manifest(changes)),))
     assert said.code == 3
     (reason,) = [line.strip() for line in said.err.splitlines()[1:]]
-    assert reason == f"Namespace {NAMESPACE} is being deleted; wait until it is gone, and run this again"
+    assert reason == f"Namespace {NAMESPACE} is being deleted; wait until it is gone and retry"
 
 
-def test_a_namespace_that_is_missing_is_said_once_with_what_would_make_it(run: Run) -> None:
+def test_a_missing_namespace_is_reported_once_with_the_remedy(run: Run) -> None:
     missing = httpx2.Response(
         404,
         json={
@@ -143,7 +148,7 @@ def test_a_namespace_that_is_missing_is_said_once_with_what_would_make_it(run: R
     said = run("apply", answers=(to("PATCH", "/", missing),), manifests=(as_yaml(a_manifest(changes)),))
     assert said.code == 3
     (reason,) = [line.strip() for line in said.err.splitlines()[1:]]
-    assert reason == f"Namespace {NAMESPACE} is not there; write create_namespace: true, or make it first"
+    assert reason == f"Namespace {NAMESPACE} does not exist; set create_namespace: true or create it first"
 
 
 def a_conflict(request: httpx2.Request) -> httpx2.Response | None:
@@ -153,7 +158,7 @@ def a_conflict(request: httpx2.Request) -> httpx2.Response | None:
     return refusal(409, "Conflict", "Apply failed with 2 conflicts", *causes)
 
 
-def test_a_conflict_is_told_with_its_remedy_once(run: Run, asked: list[str]) -> None:
+def test_a_conflict_is_reported_once_with_its_remedy(run: Run, asked: list[str]) -> None:
     said = run(
         "apply", answers=(a_conflict, to("GET", DAEMON_SET, made_by(US))), manifests=(as_yaml(a_manifest()),)
     )  # fmt: skip
@@ -161,7 +166,7 @@ def test_a_conflict_is_told_with_its_remedy_once(run: Run, asked: list[str]) -> 
     assert [line.strip() for line in said.err.splitlines()[1:]] == [
         f'DaemonSet {NAMESPACE}/agent: .spec.one (conflict with "someone")',
         f'DaemonSet {NAMESPACE}/agent: .spec.two (conflict with "someone")',
-        "--force-conflicts takes these fields over",
+        "use --force-conflicts to take over these fields",
     ]
     assert asked == []
 
@@ -173,7 +178,7 @@ def test_a_difference_is_shown_though_another_manager_owns_it(run: Run, asked: l
     assert said.code == 1
     assert "image: registry.example.com/agent:theirs" in said.out
     assert f'DaemonSet {NAMESPACE}/agent: .spec.one (conflict with "someone")' in said.err
-    assert said.err.splitlines()[-1] == "apply refuses to change these fields; --force-conflicts takes them over"
+    assert said.err.splitlines()[-1] == "apply does not change these fields; use --force-conflicts to take them over"
     assert asked == []
 
 
@@ -184,12 +189,88 @@ def test_a_namespace_that_two_manifests_share_is_listed_once(run: Run) -> None:
         assert [line.split()[0] for line in said.out.splitlines()[1:]] == ["Namespace", "DaemonSet", "DaemonSet"]
 
 
-def test_whoever_may_not_look_for_leftovers_is_told_what_follows(run: Run) -> None:
+def test_missing_list_permissions_are_reported_with_their_consequence(run: Run) -> None:
     no = refusal(403, "Forbidden", "clusterroles is forbidden: …")
     said = run("apply", "--dry-run", answers=(to("GET", "/apis/rbac.authorization.k8s.io/v1/clusterrole", no),))
-    told = [line for line in said.err.splitlines() if "may not" in line]
+    told = [line for line in said.err.splitlines() if "not allowed" in line]
     (said_of_them,) = told
     assert said_of_them == (
-        "you may not list clusterrolebindings, clusterroles: if an earlier manifest had cluster_rules and this one has"
-        " none, what it made for them stays; otherwise nothing does"
+        "you are not allowed to list clusterrolebindings, clusterroles: if an earlier manifest had cluster_rules"
+        " and this one has none, the objects created for them remain; otherwise nothing remains"
     )
+
+
+CHOSEN = ("--kube-context", "any")  # the manifest names a cluster, and no kubeconfig is read here
+
+
+def counted(desired: int, current: int, ready: int) -> Answer:
+    (body,) = rendered()
+    numbers = {"desiredNumberScheduled": desired, "currentNumberScheduled": current, "numberReady": ready}
+    return to("GET", DAEMON_SET, httpx2.Response(200, json=applied(body, US) | {"status": numbers}))
+
+
+def test_outputs_are_written_into_the_status_of_the_manifest(run: Run) -> None:
+    ran = run("outputs", "-o", "manifest", answers=(counted(3, 2, 1),), manifests=(as_yaml(a_manifest()),))
+    assert ran.code == 0, ran.err
+    tree = yaml.safe_load(ran.out)
+    assert list(tree) == ["apiVersion", "kind", "metadata", "spec", "status"]
+    assert tree["status"] == {
+        "outputs": {
+            "namespace": NAMESPACE,
+            "daemonset_name": "agent",
+            "desired_number_scheduled": "3",
+            "current_number_scheduled": "2",
+            "number_ready": "1",
+        }
+    }
+
+
+def test_a_manifest_with_its_status_is_the_same_manifest(run: Run) -> None:
+    """It can be read again, renders to the same objects, and its status is replaced by the next one."""
+    text = yaml.safe_dump(yaml.safe_load(WHOLE)["target"] | {"status": {"outputs": {"number_ready": "99"}}})
+    first = run("outputs", "-o", "manifest", *CHOSEN, answers=(counted(3, 3, 0),), manifests=(text,))
+    again = run("outputs", "-o", "manifest", *CHOSEN, answers=(counted(3, 3, 3),), manifests=(first.out,))
+    assert (first.code, again.code) == (0, 0), first.err + again.err
+    assert [read(one.out).manifest.status.outputs.number_ready for one in (first, again)] == ["0", "3"]
+    assert objects_of(read(again.out)) == objects_of(read(text))
+    assert again.out == first.out.replace('number_ready: "0"', 'number_ready: "3"')
+    expected = read(text).manifest
+    expected.status.CopyFrom(read(again.out).manifest.status)
+    assert read(again.out).manifest == expected
+
+
+def test_several_manifests_with_their_status_are_one_stream(run: Run) -> None:
+    """And texts that look like other things in YAML stay what they are."""
+    texts = tuple(
+        as_yaml(a_manifest({"metadata.name": name, "app.env.variables": {"A": "---\nx: 1e3", "B": "no", "C": "\x1b"}}))
+        for name in ("agent", "other")
+    )
+    answers = tuple(
+        to("GET", DAEMON_SET.replace("agent", name), httpx2.Response(200, json=rendered()[0]))
+        for name in ("agent", "other")
+    )
+    ran = run("outputs", "-o", "manifest", answers=answers, manifests=texts)
+    assert ran.code == 0, ran.err
+    found = reader.load(ran.out.encode(), "-")
+    assert [one.manifest.status.outputs.daemonset_name for one in found] == ["agent", "other"]
+    variables = found[1].manifest.spec.container.app.env.variables
+    assert {name: variables[name].value for name in variables} == {"A": "---\nx: 1e3", "B": "no", "C": "\x1b"}
+    assert "\x1b" not in ran.out
+
+
+def test_a_manifest_whose_daemon_set_is_not_there_gets_no_status(run: Run) -> None:
+    gone = to("GET", DAEMON_SET, refusal(404, "NotFound", "gone"))
+    ran = run("outputs", "-o", "manifest", answers=(gone,), manifests=(as_yaml(a_manifest()),))
+    assert (ran.code, ran.out) == (3, "")
+    assert f"DaemonSet {NAMESPACE}/agent does not exist in the cluster" in ran.err
+
+
+@pytest.mark.parametrize("verb", ["apply", "diff", "delete"])
+def test_a_server_that_is_not_kubernetes_is_reported_in_one_line(run: Run, verb: str) -> None:
+    """A kubeconfig of another party can name one."""
+    status = {"kind": "Status", "status": "Failure", "reason": "\x1b[2J", "details": None}
+    ran = run(verb, answers=(lambda _: httpx2.Response(404, json=status),))
+    assert ran.code == 3
+    assert "unexpected" not in ran.err
+    assert ran.err.count("\n") == 1
+    assert ran.err.rstrip("\n").isprintable()

@@ -1,6 +1,8 @@
 """The verbs that need no cluster, as they are run."""
 
 import json
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -8,12 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubernetes_daemonset import cli, offline
-from kubernetes_daemonset.explain import NoSuchField, explain
-from kubernetes_daemonset.manifest import load
-from kubernetes_daemonset.validate import validate
-from tests.component_tool import COMMAND
-from tests.shell import ROOT
+from kubernetes_daemonset.cli import commands, offline
+from kubernetes_daemonset.cli import main as cli
+from kubernetes_daemonset.manifest.explain import NoSuchField, explain
+from kubernetes_daemonset.manifest.reader import load
+from kubernetes_daemonset.validation.validate import validate
+from tests.support.component_tool import COMMAND
+from tests.support.shell import ROOT
 
 GOOD = (ROOT / "src/kubernetes_daemonset/starters/node-exporter.yaml").read_text()
 STARTERS = sorted(offline.starters())
@@ -47,7 +50,7 @@ def test_init_names_the_nearest() -> None:
     assert "did you mean fluentd?" in said.stderr
 
 
-def test_every_mistake_of_every_file_is_said_at_once(tmp_path: Path) -> None:
+def test_all_errors_of_all_files_are_reported_together(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD.replace("namespace: monitoring", "namespace: Bad_One"))
     (tmp_path / "b.yaml").write_text(GOOD.replace("host_network: true", "host_network: maybe"))
     said = run("validate", "-f", tmp_path / "a.yaml", "-f", tmp_path / "b.yaml")
@@ -60,12 +63,13 @@ def test_every_mistake_of_every_file_is_said_at_once(tmp_path: Path) -> None:
     said = run("validate", "-f", tmp_path)
     assert f"{tmp_path}/a.yaml:7:3: error: spec.namespace" in said.stdout
     assert (
-        f"{tmp_path}/b.yaml:29:11: error: spec.container.app.ports[0].container_port: 99999 is no port" in said.stdout
+        f"{tmp_path}/b.yaml:29:11: error: spec.container.app.ports[0].container_port: 99999 is invalid; expected a port"
+        in said.stdout
     )
     assert said.stdout.endswith("2 errors\n")
 
 
-def test_a_file_that_is_no_yaml_hides_nothing_of_the_others(tmp_path: Path) -> None:
+def test_a_file_that_is_not_yaml_does_not_hide_errors_of_others(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD.replace("namespace: monitoring", "namespace: Bad_One"))
     (tmp_path / "b.yaml").write_text("a: b: c")
     (tmp_path / "c.yaml").write_text("")
@@ -78,7 +82,7 @@ def test_a_file_that_is_no_yaml_hides_nothing_of_the_others(tmp_path: Path) -> N
     ]
 
 
-def test_machines_are_told_in_json(tmp_path: Path) -> None:
+def test_output_can_be_json(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(GOOD.replace("tag: v1.7.0", "tag: latest"))
     said = run("validate", "-f", file, "-o", "json")
@@ -94,21 +98,29 @@ def test_in_a_folder_other_kinds_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("{{ no yaml")
     assert run("validate", "-f", tmp_path).stdout == "1 manifest valid\n"
     said = run("validate", "-f", tmp_path / "agent.yaml")
-    assert 'kind: "ConfigMap" is another kind; write KubernetesDaemonSet' in said.stdout
+    assert 'kind: "ConfigMap" is invalid; expected KubernetesDaemonSet' in said.stdout
 
 
-def test_an_empty_folder_is_said_to_hold_none(tmp_path: Path) -> None:
+def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    """In a shared folder, another user can create one."""
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "agent.yaml").write_text(GOOD)
+    command = [*COMMAND, "validate", "-f", str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 0
+
+
+def test_an_empty_directory_is_an_error(tmp_path: Path) -> None:
     said = run("render", "-f", tmp_path)
     assert said.returncode == 2
-    assert f"{tmp_path}: error: no manifest of kind KubernetesDaemonSet in it" in said.stderr
+    assert f"{tmp_path}: error: contains no manifest of kind KubernetesDaemonSet" in said.stderr
 
 
-def test_two_manifests_that_would_make_the_same_object_are_refused(tmp_path: Path) -> None:
+def test_two_manifests_with_the_same_object_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD)
     (tmp_path / "b.yaml").write_text(GOOD)
     said = run("validate", "-f", tmp_path)
     assert said.returncode == 1
-    assert f"DaemonSet monitoring/node-exporter is also made by {tmp_path}/a.yaml:5:3" in said.stdout
+    assert f"DaemonSet monitoring/node-exporter is also defined by {tmp_path}/a.yaml:5:3" in said.stdout
 
 
 @pytest.mark.parametrize("words", [("render", "-f", "gone.yaml"), ("validate", "-f", "gone.yaml")])
@@ -116,6 +128,17 @@ def test_a_file_that_is_not_there_is_bad_input(words: tuple[str, ...]) -> None:
     said = run(*words)
     assert said.returncode == 2
     assert said.stderr == "gone.yaml: error: cannot be read: No such file or directory\n"
+
+
+@pytest.mark.parametrize("word", ["/dev/zero", "-"])
+def test_an_endless_file_is_not_read_whole(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with Path("/dev/zero").open() as endless, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", endless)
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["validate", "-f", word])
+    assert ended.value.code == 2
+    name = "standard input" if word == "-" else word
+    assert capsys.readouterr().err == f"{name}: error: cannot be read: it has more than 16 MiB\n"
 
 
 def test_every_file_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -167,9 +190,9 @@ def test_modules_and_projects_are_written_into_a_folder(tmp_path: Path, to: str,
     assert (tmp_path / "out" / private).stat().st_mode & 0o077 == 0
 
 
-def test_explain_tells_what_the_proto_files_say() -> None:
+def test_explain_prints_the_comments_of_the_proto_files() -> None:
     said = run("explain", "spec.container.app.volume_mounts[0].hostPath").stdout
-    assert said.startswith("spec.container.app.volume_mounts.host_path: HostPathSource\nA path of the node.\n")
+    assert said.startswith("spec.container.app.volume_mounts.host_path: HostPathSource\nA path on the node.\n")
     assert "DirectoryOrCreate" in said
 
 
@@ -189,7 +212,7 @@ def test_explain_tells_what_the_proto_files_say() -> None:
         (r"spec.node_selector.kubernetes\.io/os", 'spec.node_selector["kubernetes.io/os"]: text'),
     ],
 )
-def test_explain_takes_paths_as_mistakes_name_them_and_as_people_type_them(path: str, head: str) -> None:
+def test_explain_accepts_paths_of_diagnostics_and_typed_paths(path: str, head: str) -> None:
     found = explain(path)
     assert f"{found.path}: {found.type}" == head
     assert found.about
@@ -198,14 +221,14 @@ def test_explain_takes_paths_as_mistakes_name_them_and_as_people_type_them(path:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("spec.host_network[0]", "spec.host_network holds one value, so there is no 0 in it"),
-        ("spec.container.app.args[0].x", "spec.container.app.args holds one value, so there is no x in it"),
+        ("spec.host_network[0]", "spec.host_network has a single value and no field 0"),
+        ("spec.container.app.args[0].x", "spec.container.app.args has a single value and no field x"),
         ("spec.tolerations[first].key", "spec.tolerations: unknown field 'first'"),
-        ("spec.container[app", '"spec.container[app" is no path; write names with dots between them'),
-        ("volume_mounts[0].name", "the manifest: unknown field 'volume_mounts'; it has"),
+        ("spec.container[app", '"spec.container[app" is not a valid path; expected names separated by dots'),
+        ("volume_mounts[0].name", "the manifest: unknown field 'volume_mounts'; expected"),
     ],
 )
-def test_explain_says_what_to_type_instead(path: str, said: str) -> None:
+def test_explain_reports_what_to_type_instead(path: str, said: str) -> None:
     with pytest.raises(NoSuchField) as why:
         explain(path)
     assert said in str(why.value)
@@ -218,9 +241,9 @@ def test_explain_names_the_nearest_field() -> None:
 
 
 def test_validate_loads_nothing_that_only_other_verbs_need() -> None:
-    script = "import sys; import kubernetes_daemonset.validating; print(*sys.modules)"
+    script = "import sys; import kubernetes_daemonset.cli.validate; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
-    unneeded = {"httpx2", "importlib.metadata", "importlib.resources", "kubernetes_daemonset.backends.terraform"}
+    unneeded = {"httpx2", "importlib.metadata", "importlib.resources", "kubernetes_daemonset.deploy.terraform"}
     assert not unneeded & set(done.stdout.split())
 
 
@@ -232,48 +255,70 @@ def test_a_reader_that_stops_early_gets_no_traceback() -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
+@pytest.mark.parametrize("redirection", [">&-", "<&-", ">/dev/full", "| true"])
+@pytest.mark.parametrize("words", ["init fluentd", "validate -f -", "--version", "--help"])
+def test_no_stream_ends_in_a_traceback(words: str, redirection: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = f"{shlex.join(COMMAND)} {words} {redirection}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL, text=True
+    )
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
 @pytest.mark.parametrize("text", ["soon", "-1", "1d", ""])
 def test_a_timeout_that_is_none_is_named(text: str) -> None:
     said = run("apply", "-f", "x", f"--timeout={text}")
     assert said.returncode == 2
-    assert f'"{text}" is no time; write seconds, or 90s, 5m, 1h30m' in said.stderr
+    assert f'"{text}" is invalid; expected seconds, or a duration such as 90s, 5m or 1h30m' in said.stderr
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("5m", 300), ("1h30m", 5400)])
 def test_a_timeout_is_seconds_or_has_units(text: str, seconds: float) -> None:
-    assert cli._seconds(text) == seconds
+    assert commands.seconds(text) == seconds
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("delete", "-f", "x", "--delete"), "there is no flag --delete; did you mean --delete-namespace?"),
-        (("render", "-f", "x", "--int=y"), "there is no flag --int; did you mean --into?"),
-        (("apply", "-f", "x", "--frobnicate"), "there is no flag --frobnicate"),
-        (("apply", "-f", "x", "y"), 'there is no place for "y"; manifests are given by -f'),
-        (("init", "fluentd", "y"), 'there is no place for "y"'),
-        (("aply", "-f", "x"), 'there is no verb "aply"; did you mean apply?'),
-        (("--verson",), "there is no flag --verson; did you mean --version?"),
+        (("delete", "-f", "x", "--delete"), "unknown flag --delete; did you mean --delete-namespace?"),
+        (("render", "-f", "x", "--int=y"), "unknown flag --int; did you mean --into?"),
+        (("apply", "-f", "x", "--frobnicate"), "unknown flag --frobnicate"),
+        (("apply", "-f", "x", "y"), 'unexpected argument "y"; pass manifests with -f'),
+        (("init", "fluentd", "y"), 'unexpected argument "y"'),
+        (("aply", "-f", "x"), 'unknown command "aply"; did you mean apply?'),
+        (("--verson",), "unknown flag --verson; did you mean --version?"),
+        (("diff", "-f", "x", "-o", "y"), '--output: "y" is invalid; expected diff or table'),
+        (("diff", "-f", "x", "-o", "\x1b'y"), '--output: "\\x1b\'y" is invalid; expected diff or table'),
+        (("render", "-f", "x", "--to="), '--to: "" is invalid; expected yaml, manifest, terraform or pulumi'),
+        (("render",), "missing flag --file"),
+        (("render", "-f"), "--file: is missing its value"),
+        (("apply", "-f", "x", "--dry-run=3"), "--dry-run: takes no value"),
+        (
+            ("apply", "-f", "x", "--timeout", "soon"),
+            '--timeout: "soon" is invalid; expected seconds, or a duration such as 90s, 5m or 1h30m',
+        ),
     ],
 )
-def test_what_is_no_flag_is_refused_with_the_nearest_that_is(words: tuple[str, ...], said: str) -> None:
+def test_mistakes_on_the_command_line_are_named(words: tuple[str, ...], said: str) -> None:
     done = run(*words)
     assert done.returncode == 2
-    assert done.stderr.rstrip().endswith(said)
     of = "" if words[0] in {"aply", "--verson"} else f" {words[0]}"
-    assert done.stderr.startswith(f"usage: kubernetes-daemonset{of} ")
+    hint = f"Run 'kubernetes-daemonset{of} --help' for usage."
+    assert done.stderr == f"kubernetes-daemonset: {said}\n{hint}\n"
 
 
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--into", "x"), "--into goes with --to terraform and --to pulumi; --to yaml prints"),
-        (("--to", "manifest", "--into", "x"), "--into goes with --to terraform and --to pulumi; --to manifest prints"),
-        (("--to", "manifest", "-o", "json"), "-o json goes with --to yaml; --to manifest prints YAML"),
-        (("--to", "terraform", "-o", "json", "--into", "x"), "-o json goes with --to yaml; --to terraform writes"),
+        (("--into", "x"), "--into requires --to terraform or --to pulumi; --to yaml prints"),
+        (("--to", "manifest", "--into", "x"), "--into requires --to terraform or --to pulumi; --to manifest prints"),
+        (("--to", "manifest", "-o", "json"), "-o json requires --to yaml; --to manifest prints YAML"),
+        (("--to", "terraform", "-o", "json", "--into", "x"), "-o json requires --to yaml; --to terraform writes"),
     ],
 )
-def test_flags_of_render_that_do_not_fit_are_refused(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
+def test_invalid_combinations_of_render_flags_are_rejected(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(GOOD)
     done = run("render", "-f", file, *(tmp_path / "x" if flag == "x" else flag for flag in flags))
@@ -295,8 +340,8 @@ def test_a_wrong_login_is_reported_at_its_own_file(tmp_path: Path) -> None:
     login.write_text("{}")
     two = GOOD + "---\n" + GOOD.replace("name: node-exporter", "name: another", 1)
     said = run("validate", "-f", "-", "--docker-config", login, stdin=two)
-    assert said.stdout.count("is no Docker config.json") == 1
-    assert said.stdout.splitlines()[0].startswith(f"{login}: error: docker_config_json: is no Docker config.json")
+    assert said.stdout.count("is not a Docker config.json") == 1
+    assert said.stdout.splitlines()[0].startswith(f"{login}: error: docker_config_json: is not a Docker config.json")
 
 
 @pytest.mark.parametrize("assignment", ["spec.host_network=maybe", "spec.hostt=1", "spec.namespace=Bad_One"])
@@ -322,10 +367,10 @@ def test_what_a_module_no_longer_has_is_removed_and_nothing_else(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("first", "second"), [("terraform", "pulumi"), ("pulumi", "terraform")])
-def test_a_folder_of_the_other_kind_is_refused(tmp_path: Path, first: str, second: str) -> None:
+def test_a_directory_of_the_other_kind_is_rejected(tmp_path: Path, first: str, second: str) -> None:
     run("render", "-f", "-", "--to", first, "--into", tmp_path, stdin=GOOD)
     before = sorted(tmp_path.iterdir())
     said = run("render", "-f", "-", "--to", second, "--into", tmp_path, stdin=GOOD)
     assert said.returncode == 2
-    assert f"{tmp_path}: holds files for {first.title()}; choose another folder" in said.stderr
+    assert f"{tmp_path}: contains files for {first.title()}; choose another directory" in said.stderr
     assert sorted(tmp_path.iterdir()) == before

@@ -1,10 +1,23 @@
 """What the command line shows of a change."""
 
 import base64
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from contextlib import suppress
 from typing import Any
 
-from kubernetes_daemonset import show
-from kubernetes_daemonset.changes import Change, Ref
+import pytest
+from rich.cells import cell_len
+
+from kubernetes_daemonset.cli import output
+from kubernetes_daemonset.deploy.plan import Change, Ref
+from kubernetes_daemonset.deploy.rollout import Rollout
 
 Json = dict[str, Any]
 
@@ -22,19 +35,87 @@ def a_secret(value: str, note: str) -> Json:
 def test_a_changed_secret_shows_that_it_changed_and_never_what_it_is() -> None:
     before, after = a_secret("s3cret", "old"), a_secret("another", "new")
     for change in (Change(REF, before, after), Change(REF, None, after), Change(REF, before, None)):
-        shown = show.difference(change)
+        shown = output.difference(change)
         assert "TOKEN: (" in shown
         assert "last-applied" not in shown
         for body in (before, after):
             assert body["data"]["TOKEN"] not in shown
-    assert "+    note: new" in show.difference(Change(REF, before, after))
+    assert "+    note: new" in output.difference(Change(REF, before, after))
 
 
-def test_a_secret_that_stays_is_no_difference() -> None:
-    assert show.difference(Change(REF, a_secret("s3cret", "same"), a_secret("s3cret", "same"))) == ""
+def test_an_unchanged_secret_is_not_a_difference() -> None:
+    assert output.difference(Change(REF, a_secret("s3cret", "same"), a_secret("s3cret", "same"))) == ""
 
 
-def test_a_line_that_is_too_long_ends_after_a_word() -> None:
-    assert show.shortened("2 of 3 nodes updated, 2 available", 40) == "2 of 3 nodes updated, 2 available"
-    assert show.shortened("2 of 3 nodes updated, 2 available", 30) == "2 of 3 nodes updated, 2 …"
-    assert show.shortened("[####]", 3) == "[#…"
+def test_columns_are_aligned_by_what_a_terminal_shows() -> None:
+    """Chinese characters take two cells; combining ones take none."""
+    lines = output.table(("NAME", "KIND"), [("節點", "a"), ("e\u0301", "b"), ("plain", "c")]).split("\n")
+    assert [cell_len(line[: line.rindex(" ") + 1]) for line in lines] == [7, 7, 7, 7]
+
+
+class TestProgress:
+    def test_without_a_terminal_each_change_is_a_line(self, capsys: pytest.CaptureFixture[str]) -> None:
+        progress = output.Progress("agent")
+        for available in (1, 1, 2):
+            progress(Rollout(2, 2, available, seen=True), "")
+        progress.end()
+        assert capsys.readouterr().err == (
+            "agent: 2 of 2 nodes updated, 1 available\nagent: 2 of 2 nodes updated, 2 available\n"
+        )
+
+    @pytest.mark.parametrize("how_it_ends", ["end", "interrupt", "terminate"])
+    def test_on_a_terminal_it_is_one_line_and_the_cursor_comes_back(self, how_it_ends: str) -> None:
+        shown = on_a_terminal(how_it_ends)
+        assert "2 of 2 nodes updated, 1 available; [b]pod[/b]" in shown
+        assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+
+    def test_a_dumb_terminal_gets_lines(self) -> None:
+        shown = on_a_terminal("end", TERM="dumb")
+        assert shown == "agent: 2 of 2 nodes updated, 1 available; [b]pod[/b]\r\n"
+
+    def test_no_color_means_none(self) -> None:
+        assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", on_a_terminal("end", NO_COLOR="1"))
+
+    def test_at_80_columns_the_line_is_cut(self) -> None:
+        lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", on_a_terminal("end", trouble="long " * 50)).splitlines()
+        assert "…" in "".join(lines)
+        assert max(map(len, lines)) <= 80
+
+
+SCRIPT = """
+import os, signal, sys, time
+from kubernetes_daemonset.cli import output
+from kubernetes_daemonset.deploy.rollout import Rollout
+progress = output.Progress("agent")
+try:
+    progress(Rollout(2, 2, 1, seen=True), sys.argv[1])
+    if sys.argv[2] == "interrupt":
+        raise KeyboardInterrupt
+    if sys.argv[2] == "terminate":
+        time.sleep(0.5)  # until it is shown
+        os.kill(os.getpid(), signal.SIGTERM)
+except KeyboardInterrupt:
+    pass
+finally:
+    progress.end()
+"""
+
+
+def on_a_terminal(how_it_ends: str, trouble: str = "[b]pod[/b]", **environ: str) -> str:
+    """What a terminal of 80 columns gets."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "COLUMNS"}}
+    command = [sys.executable, "-c", SCRIPT, trouble, how_it_ends]
+    subprocess.run(
+        command,
+        check=how_it_ends != "terminate",
+        stderr=follower,
+        env=environment | {"TERM": "xterm-256color"} | environ,
+    )
+    os.close(follower)
+    written = b""
+    with suppress(OSError), os.fdopen(leader, "rb", buffering=0) as terminal:
+        while chunk := terminal.read(65536):
+            written += chunk
+    return written.decode()

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kubernetes_daemonset.backends import login
-from kubernetes_daemonset.backends.cluster import Cluster, ClusterError, Unreachable, connect
-from kubernetes_daemonset.changes import Ref
+from kubekit import credentials, proxy
+from kubernetes_daemonset.deploy.cluster import Cluster, ClusterError, Unreachable, connect
+from kubernetes_daemonset.deploy.plan import Ref
 from lab import pki
+from tests.support.forward_proxies import forward_proxy
 
 Json = dict[str, Any]
 
@@ -40,7 +41,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         shown = self.headers.get("Authorization", "")
-        body = json.dumps({"shown": shown}).encode()
+        body = json.dumps({"metadata": {}, "shown": shown}).encode()
         self.send_response(401 if shown in self.server.refused else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -131,7 +132,7 @@ def test_several_kubeconfigs_are_one_in_which_the_first_that_says_something_wins
 
     assert shown() == "Bearer first"
     assert shown(context="there") == "Bearer there"
-    with pytest.raises(ClusterError, match='there is no context "elsewhere"; it has here, there'):
+    with pytest.raises(ClusterError, match='there is no context "elsewhere"; it has "here", "there"'):
         connect(None, "elsewhere")
     assert shown(whole, "here") == "Bearer second", "--kubeconfig means that file alone"
 
@@ -154,20 +155,20 @@ def test_an_empty_variable_is_none(server: Server, tmp_path: Path, monkeypatch: 
     assert shown() == "Bearer usual"
 
 
-@pytest.mark.parametrize("content", ["a: [", "just words", "users: [{}]", "users: [{name: a, user: }]"])
+@pytest.mark.parametrize("content", ["a: [", "just words", "users: [{}]", "users: [{name: a, user: []}]"])
 def test_of_several_kubeconfigs_the_broken_one_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
 ) -> None:
     first, second = written(tmp_path / "first", a_config()), written(tmp_path / "second", content)
     monkeypatch.setenv("KUBECONFIG", f"{first}:{second}")
-    with pytest.raises(ClusterError, match=f"{second} is no kubeconfig"):
+    with pytest.raises(ClusterError, match=f"^{second}: "):
         connect(None, None)
 
 
 @pytest.mark.parametrize("value", ["/nowhere/a:/nowhere/b", ":"])
 def test_where_no_file_is_there_that_is_said(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("KUBECONFIG", value)
-    with pytest.raises(ClusterError, match=f"^{value}: there is no such file$"):
+    with pytest.raises(ClusterError, match=f"^cannot read {value}: No such file or directory$"):
         connect(None, None)
 
 
@@ -203,7 +204,10 @@ def test_a_login_program_is_asked_once_and_again_when_its_token_is_refused(serve
 @pytest.mark.parametrize(
     ("user", "complaint"),
     [
-        ({"exec": {"apiVersion": f"{API}/v1", "command": "no-such-program"}}, "no-such-program: No such file"),
+        (
+            {"exec": {"apiVersion": f"{API}/v1", "command": "no-such-program"}},
+            "cannot run exec plugin 'no-such-program': No such file",
+        ),
         (
             {
                 "exec": {
@@ -212,28 +216,23 @@ def test_a_login_program_is_asked_once_and_again_when_its_token_is_refused(serve
                     "installHint": "Get it at\nexample.com",
                 }
             },
-            "no-such-program: No such file or directory; Get it at example.com",
+            "No such file or directory; Get it at example.com",
         ),
-        ({"exec": {"apiVersion": f"{API}/v1", "command": "/etc"}}, "/etc: Permission denied"),
-        (a_program("exit 3"), "sh ended with 3"),
-        (a_program("echo hello"), "sh printed no token"),
-        (a_program(r"printf '\377'"), "sh printed no token"),
-        (a_program("echo '[]'"), "sh printed no token"),
-        (a_program("""echo '{"status": null}'"""), "sh printed no token"),
-        (a_program("""echo '{"status": {"clientCertificateData": "x"}}'"""), "sh printed no token"),
-        (a_program("""echo '{"status": {"token": 7}}'"""), "sh printed no token"),
-        (a_program("""echo '{"status": {"token": ""}}'"""), "sh printed no token"),
-        (a_program("""echo '{"status": {"token": "a\\nb"}}'"""), "sh printed no token"),
-        (a_program("exec sleep 60"), "sh gave no answer within 0.2 s"),
-        (a_program("""echo '{"status": {"token": "é"}}'"""), "sh printed no token"),
-        ({"token": "\ud83d"}, "surrogates not allowed"),
-        ({"tokenFile": "/nowhere/token"}, "/nowhere/token not found"),
+        ({"exec": {"apiVersion": f"{API}/v1", "command": "/etc"}}, "cannot run exec plugin '/etc': Permission denied"),
+        (a_program("exit 3"), "exec plugin 'sh' exited with code 3"),
+        (a_program("echo hello"), "printed no JSON"),
+        (a_program("""echo '{"status": {"token": ""}}'"""), "printed neither a token nor a client certificate"),
+        (a_program("""echo '{"status": {"clientCertificateData": "x"}}'"""), "printed only one of"),
+        (a_program("""echo '{"status": {"clientCertificateData": "x", "clientKeyData": "y"}}'"""), "is invalid"),
+        (a_program("exec sleep 60"), "did not exit within 0.2 s"),
+        ({"tokenFile": "/nowhere/token"}, "cannot read token file '/nowhere/token': No such file"),
     ],
 )
 def test_whoever_cannot_log_in_is_told_why_in_one_sentence(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Json, complaint: str
 ) -> None:
-    monkeypatch.setattr(login, "_SECONDS", 0.2)
+    if "0.2 s" in complaint:
+        monkeypatch.setattr(credentials, "_PLUGIN_SECONDS", 0.2)
     with pytest.raises(Unreachable, match="cannot log in: ") as refused:
         shown(written(tmp_path / "config", a_config(server.url, user)))
     assert complaint in str(refused.value)
@@ -274,7 +273,7 @@ def test_a_proxy_without_credentials_can_be_plain(plain_server: Server, tmp_path
 def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
     with pytest.raises(ClusterError) as why:
         connect(tmp_path / "nope", None)
-    assert str(why.value) == f"{tmp_path}/nope: there is no such file"
+    assert str(why.value) == f"cannot read {tmp_path}/nope: No such file or directory"
 
 
 def test_a_context_that_is_not_there_is_told_with_the_file_and_those_that_are(
@@ -284,15 +283,15 @@ def test_a_context_that_is_not_there_is_told_with_the_file_and_those_that_are(
     monkeypatch.setenv("KUBECONFIG", str(file))
     with pytest.raises(ClusterError) as why:
         connect(None, "nope")
-    assert str(why.value) == f'{file}: there is no context "nope"; it has here'
+    assert str(why.value) == f'{file}: there is no context "nope"; it has "here"'
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"contexts": [{"name": [], "context": {}}]}, "this is no kubeconfig: "),
-        ({"contexts": [{"name": "a", "context": {"bogus": 1}}]}, "this is no kubeconfig: "),
-        (a_config() | {"current-context": "gone"}, 'there is no context "gone"; it has here'),
+        ({"contexts": [{"name": [], "context": {}}]}, "name: a list is invalid; expected text"),
+        ({"contexts": [{"name": "a", "context": {"bogus": 1}}], "current-context": "a"}, "cluster is not set"),
+        (a_config() | {"current-context": "gone"}, 'there is no context "gone"; it has "here"'),
     ],
 )
 def test_what_is_wrong_with_a_kubeconfig_is_told_with_its_name_once(tmp_path: Path, content: Json, said: str) -> None:
@@ -301,3 +300,42 @@ def test_what_is_wrong_with_a_kubeconfig_is_told_with_its_name_once(tmp_path: Pa
         connect(file, None)
     assert str(why.value).startswith(f"{file}: {said}")
     assert str(why.value).count(str(file)) == 1
+
+
+def test_a_disabled_verification_is_one_warning(server: Server, tmp_path: Path) -> None:
+    with connect(written(tmp_path / "config", a_config(server.url)), None) as cluster:
+        (warning,) = cluster.warnings
+    assert warning == f"warning: TLS verification disabled for {server.url}: insecure-skip-tls-verify is true"
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+def test_a_proxy_is_the_only_way(server: Server, tmp_path: Path, scheme: str) -> None:
+    config = a_config(server.url)
+    with forward_proxy(scheme, ("me", "secret")) as through:
+        config["clusters"][0]["cluster"]["proxy-url"] = through.url
+        file = written(tmp_path / "config", config)
+        assert shown(file) == "Bearer here"
+        assert through.targets == [f"127.0.0.1:{server.server_port}"]
+    with pytest.raises(Unreachable, match=r"cannot connect to proxy .* Connection refused"):
+        shown(file)
+
+
+def test_a_proxy_that_rejects_us_is_named(server: Server, tmp_path: Path) -> None:
+    config = a_config(server.url)
+    with forward_proxy("http", ("me", "secret")) as through:
+        config["clusters"][0]["cluster"]["proxy-url"] = f"http://127.0.0.1:{through.port}"
+        with pytest.raises(Unreachable, match=f"proxy http://127.0.0.1:{through.port} did not connect.*HTTP 407"):
+            shown(written(tmp_path / "config", config))
+
+
+def test_a_proxy_of_the_environment_is_used(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy, "_is_excepted", lambda *_: False)  # as if the server were elsewhere
+    monkeypatch.delenv("NO_PROXY")
+    monkeypatch.delenv("no_proxy", raising=False)
+    with forward_proxy("http") as through:
+        monkeypatch.setenv("HTTPS_PROXY", through.url)
+        assert shown(written(tmp_path / "config", a_config(server.url))) == "Bearer here"
+        assert through.targets
+    monkeypatch.setenv("HTTPS_PROXY", "https://proxy")
+    with pytest.raises(ClusterError, match="HTTPS_PROXY: 'https://proxy' is not supported"):
+        connect(tmp_path / "config", None)

@@ -9,10 +9,10 @@ import httpx2
 import pytest
 import yaml
 
-from kubernetes_daemonset.backends import direct
-from kubernetes_daemonset.backends.cluster import Cluster, ClusterError, Unreachable
-from kubernetes_daemonset.changes import Plan, Ref
-from tests.component import NAMESPACE, loaded, rendered
+from kubernetes_daemonset.deploy import apply
+from kubernetes_daemonset.deploy.cluster import Cluster, ClusterError, Unreachable
+from kubernetes_daemonset.deploy.plan import Plan, Ref
+from tests.support.manifests.builders import NAMESPACE, loaded, rendered
 
 Json = dict[str, Any]
 Answer = Callable[[httpx2.Request], httpx2.Response | None]
@@ -49,8 +49,8 @@ def to(method: str, path: str, answer: httpx2.Response) -> Answer:
 
 def a_plan(cluster: Cluster, *, create_namespace: bool = True, adopt: bool = False) -> Plan:
     wanted = loaded({"spec.create_namespace": create_namespace})
-    wish = direct.Wish(wanted.manifest, rendered({"spec.create_namespace": create_namespace}), adopt=adopt)
-    (planned,) = direct.plans(cluster, [wish])
+    request = apply.ApplyRequest(wanted.manifest, rendered({"spec.create_namespace": create_namespace}), adopt=adopt)
+    (planned,) = apply.plans(cluster, [request])
     return planned
 
 
@@ -72,35 +72,36 @@ IN_DEFAULT = "/apis/apps/v1/namespaces/default/daemonsets/"
 
 
 @pytest.mark.parametrize("tool", [TERRAFORM, "pulumi-kubernetes-1f2e3d", "kubectl-client-side-apply"])
-def test_what_another_tool_made_of_the_same_manifest_is_not_taken_over(tool: str) -> None:
+def test_objects_of_the_same_manifest_by_another_tool_are_not_taken_over(tool: str) -> None:
     theirs = a_cluster(to("GET", DAEMON_SET, made_by(tool)))
-    with pytest.raises(direct.Refused) as refused:
+    with pytest.raises(apply.ApplyRejected) as refused:
         a_plan(theirs, create_namespace=False)
     (reason,) = refused.value.reasons
-    assert reason == f"DaemonSet {NAMESPACE}/agent: was made by {tool}; deploy it by that, or take it by --adopt"
+    expected = f"is managed by {tool}; deploy it with that tool, or use --adopt to take it over"
+    assert reason == f"DaemonSet {NAMESPACE}/agent: {expected}"
     assert a_plan(theirs, create_namespace=False, adopt=True).objects
 
 
-def test_what_we_have_applied_is_applied_again_whoever_else_has() -> None:
+def test_our_objects_are_applied_again_despite_other_managers() -> None:
     for makers in (["kubernetes-daemonset"], ["kubernetes-daemonset", TERRAFORM]):
         assert a_plan(a_cluster(to("GET", DAEMON_SET, made_by(*makers))), create_namespace=False).objects
 
 
-def test_only_what_we_alone_made_is_deleted_when_the_manifest_no_longer_asks_for_it() -> None:
+def test_only_objects_without_other_managers_are_pruned() -> None:
     a, b, c, _ = rendered({"spec.config_maps": dict.fromkeys("abc", "")})
     ours, both, theirs = ["kubernetes-daemonset"], ["kubernetes-daemonset", TERRAFORM], [TERRAFORM]
     items = [applied(a, *ours), applied(b, *both), applied(c, *theirs)]
     listed = httpx2.Response(200, json={"items": items, "metadata": {}})
     planned = a_plan(a_cluster(to("GET", f"/api/v1/namespaces/{NAMESPACE}/configmaps", listed)), create_namespace=False)
     assert [str(one.ref) for one in planned.changes if one.after is None] == [f"ConfigMap {NAMESPACE}/a"]
-    assert planned.warnings == (f"left ConfigMap {NAMESPACE}/b, which was also made by {TERRAFORM}",)
+    assert planned.warnings == (f"left ConfigMap {NAMESPACE}/b, which is also managed by {TERRAFORM}",)
 
 
-def test_an_object_that_is_wrong_is_refused_before_its_namespace_is_made() -> None:
+def test_an_invalid_object_is_rejected_before_its_namespace_is_created() -> None:
     """Under the name that the manifest gives it."""
     cause = {"field": "spec.template", "message": "odd"}
     wrong = refusal(422, "Invalid", f'DaemonSet.apps "{NAMESPACE}-agent" is invalid: spec.template: odd', cause)
-    with pytest.raises(direct.Refused) as refused:
+    with pytest.raises(apply.ApplyRejected) as refused:
         a_plan(a_cluster(to("PATCH", IN_DEFAULT, wrong)))
     (reason,) = refused.value.reasons
     assert reason == f'DaemonSet {NAMESPACE}/agent: DaemonSet.apps "agent" is invalid: spec.template: odd'
@@ -114,17 +115,17 @@ def test_an_object_that_is_wrong_is_refused_before_its_namespace_is_made() -> No
         refusal(400, "BadRequest", 'admission webhook "w" denied the request'),
     ],
 )
-def test_what_is_refused_where_it_was_only_tried_is_told_and_stops_nothing(theirs: httpx2.Response) -> None:
+def test_a_rejection_in_the_stand_in_namespace_is_a_warning(theirs: httpx2.Response) -> None:
     planned = a_plan(a_cluster(to("PATCH", IN_DEFAULT, theirs)))
     (doubt,) = planned.warnings
     assert doubt == (
-        f"DaemonSet {NAMESPACE}/agent: Namespace {NAMESPACE} is yet to be made; in default it would be refused: "
+        f"DaemonSet {NAMESPACE}/agent: Namespace {NAMESPACE} does not exist yet; in default it would be rejected: "
         f"{theirs.json()['message']}"
     )
     assert [one["kind"] for one in planned.objects] == ["Namespace", "DaemonSet"]
 
 
-def test_rights_in_a_namespace_that_is_yet_to_be_made_are_asked_for() -> None:
+def test_permissions_in_a_missing_namespace_are_checked() -> None:
     asked: list[Json] = []
 
     def judge(request: httpx2.Request) -> httpx2.Response | None:
@@ -133,22 +134,22 @@ def test_rights_in_a_namespace_that_is_yet_to_be_made_are_asked_for() -> None:
         asked.append(json.loads(request.content)["spec"]["resourceAttributes"])
         return httpx2.Response(201, json={"status": {"allowed": asked[-1]["verb"] != "patch"}})
 
-    with pytest.raises(direct.Refused) as refused:
+    with pytest.raises(apply.ApplyRejected) as refused:
         a_plan(a_cluster(judge))
     (reason,) = refused.value.reasons
-    assert reason.startswith(f"DaemonSet {NAMESPACE}/agent: you may not patch daemonsets in {NAMESPACE}")
+    assert reason.startswith(f"DaemonSet {NAMESPACE}/agent: you are not allowed to patch daemonsets in {NAMESPACE}")
     assert asked[0] == {
         "verb": "create", "group": "apps", "resource": "daemonsets", "namespace": NAMESPACE, "name": "agent"
     }  # fmt: skip
 
 
-def test_a_namespace_that_another_tool_made_is_neither_written_nor_deleted() -> None:
+def test_a_namespace_of_another_tool_is_neither_changed_nor_deleted() -> None:
     (namespace, _) = rendered({"spec.create_namespace": True})
     labels: Json = {"f:metadata": {"f:labels": {"f:app.kubernetes.io/managed-by": {}}}}
     namespace["metadata"] |= {"uid": "1", "managedFields": [{"manager": TERRAFORM, "fieldsV1": labels}]}
     there = a_cluster(to("GET", f"/api/v1/namespaces/{NAMESPACE}", httpx2.Response(200, json=namespace)))
-    with pytest.raises(ClusterError, match="was not made by kubernetes-daemonset"):
-        direct.our_namespace(there, NAMESPACE)
+    with pytest.raises(ClusterError, match="is not managed by kubernetes-daemonset"):
+        apply.our_namespace(there, NAMESPACE)
     written = a_plan(a_cluster(lambda asked: _only_namespace(asked, namespace)))
     assert [one["kind"] for one in written.objects] == ["DaemonSet"]
 
@@ -192,12 +193,12 @@ TROUBLE = {
 def test_a_server_in_trouble_is_waited_for_during_a_rollout(
     trouble: Callable[[httpx2.Request], httpx2.Response], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(direct, "_POLL", 0)
+    monkeypatch.setattr(apply, "_POLL", 0)
     looks = itertools.count()
     cluster = a_cluster(lambda asked: trouble(asked) if next(looks) < 3 else rolled_out())
     told: list[str] = []
 
-    state = direct.wait(cluster, loaded({}).manifest, 60, lambda _, why: told.append(why))
+    state = apply.wait(cluster, loaded({}).manifest, 60, lambda _, why: told.append(why))
 
     assert state.done
     assert len(told) == 4
@@ -205,17 +206,25 @@ def test_a_server_in_trouble_is_waited_for_during_a_rollout(
 
 
 def test_a_server_that_stays_away_ends_the_wait_in_time_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct, "_POLL", 0.01)
+    monkeypatch.setattr(apply, "_POLL", 0.01)
     with pytest.raises(
-        direct.TooLate, match=r"after 0.1 s, .*https://cluster.test does not answer: Connection refused"
+        apply.RolloutTimeout,
+        match=r"after 0.1 s, .*cannot connect to the Kubernetes API at https://cluster.test: Connection refused",
     ):
-        direct.wait(a_cluster(_no_answer), loaded({}).manifest, 0.1, lambda *_: None)
+        apply.wait(a_cluster(_no_answer), loaded({}).manifest, 0.1, lambda *_: None)
 
 
-def test_a_page_that_is_no_answer_of_an_api_server_does_not_mean_that_nothing_is_there() -> None:
+def test_a_response_that_is_not_from_an_api_server_does_not_mean_not_found() -> None:
     page = httpx2.Response(404, text="<html>no such page</html>")
-    with pytest.raises(ClusterError, match="answered 404 with something that is no object"):
+    with pytest.raises(ClusterError, match="returned HTTP 404 with a body that is not a JSON object"):
         a_cluster(lambda _: page).get(Ref("Namespace", NAMESPACE))
+
+
+def test_an_answer_that_is_nested_too_deeply_is_an_error_and_not_a_traceback() -> None:
+    """Every account that can patch an object can nest its managedFields."""
+    nested = httpx2.Response(200, text='{"a":' * 5000 + "{}" + "}" * 5000)
+    with pytest.raises(ClusterError, match="returned HTTP 200 with a body that is not a JSON object"):
+        a_cluster(lambda _: nested).get(Ref("Namespace", NAMESPACE))
 
 
 def test_before_anything_is_applied_a_server_in_trouble_ends_it() -> None:
@@ -223,7 +232,7 @@ def test_before_anything_is_applied_a_server_in_trouble_ends_it() -> None:
         a_plan(a_cluster(lambda _: refusal(503, "Trouble", "in trouble")))
 
 
-def test_a_selector_that_differs_is_told_alone_with_every_command_that_is_needed() -> None:
+def test_a_different_selector_is_the_only_reason_and_has_all_commands() -> None:
     (live,) = rendered({})
     live["spec"]["selector"] = {
         "matchLabels": {"app": "daemonset"},
@@ -234,15 +243,16 @@ def test_a_selector_that_differs_is_told_alone_with_every_command_that_is_needed
         to("GET", DAEMON_SET, httpx2.Response(200, json=live)),
         to("PATCH", DAEMON_SET, refusal(409, "Conflict", "failed", cause)),
     )
-    with pytest.raises(direct.Refused) as refused:
+    with pytest.raises(apply.ApplyRejected) as refused:
         a_plan(there, create_namespace=False)
     (reason,) = refused.value.reasons
-    assert "exists with the selector app=daemonset,tier in (a,b), which nobody can change" in reason
+    assert "exists with selector app=daemonset,tier in (a,b), which is immutable" in reason
     assert f"kubectl delete daemonset agent --namespace {NAMESPACE} --cascade=orphan" in reason
-    assert f"kubectl delete pods --namespace {NAMESPACE} --selector 'app=daemonset,tier in (a,b)'" in reason
+    old_pods = "app=daemonset,tier in (a,b),app.kubernetes.io/managed-by!=kubernetes-daemonset"
+    assert f"kubectl delete pods --namespace {NAMESPACE} --selector '{old_pods}'" in reason
 
 
-def test_a_server_that_speaks_https_alone_is_told_from_others() -> None:
+def test_a_server_that_requires_https_is_recognized() -> None:
     page = httpx2.Response(400, text="Client sent an HTTP request to an HTTPS server.\n")
-    with pytest.raises(ClusterError, match="speaks https; write https:// instead of http:// in the kubeconfig"):
+    with pytest.raises(ClusterError, match="requires HTTPS; use https:// instead of http:// in the kubeconfig"):
         a_cluster(lambda _: page).get(Ref("Namespace", NAMESPACE))

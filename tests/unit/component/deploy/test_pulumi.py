@@ -15,19 +15,19 @@ import pytest
 import yaml
 
 import kubernetes_daemonset
-from kubernetes_daemonset import manifest
-from kubernetes_daemonset.backends import given
-from kubernetes_daemonset.backends.order import needs
 from kubernetes_daemonset.backends.pulumi import KubernetesDaemonSetComponent, ManifestRunError
-from tests.pulumi_agents import SECRET, a_small_agent, an_agent, with_login
-from tests.pulumi_mocks import MARK, SECRET_MARK, Engine, deploy, named, rendered
+from kubernetes_daemonset.deploy import loader
+from kubernetes_daemonset.deploy.dependencies import depends_on
+from kubernetes_daemonset.manifest import reader
+from tests.support.pulumi_agents import SECRET, a_small_agent, an_agent, with_login
+from tests.support.pulumi_mocks import MARK, SECRET_MARK, Engine, deploy, named, rendered
 
 Json = dict[str, Any]
 
 AGENT = an_agent("agent", "logging")
 
 
-def deploy_agent(of: given.Manifest, name: str = "agent", engine: Engine | None = None) -> Engine:
+def deploy_agent(of: loader.Manifest, name: str = "agent", engine: Engine | None = None) -> Engine:
     def build() -> None:
         KubernetesDaemonSetComponent(name, of)
 
@@ -91,7 +91,7 @@ def test_what_is_secret_is_marked_and_stands_nowhere_else() -> None:
         assert said not in others
 
 
-def test_agents_of_one_name_in_two_namespaces_are_told_apart() -> None:
+def test_agents_of_one_name_in_two_namespaces_are_distinct() -> None:
     def build() -> None:
         KubernetesDaemonSetComponent("here", an_agent("agent", "here"))
         KubernetesDaemonSetComponent("there", an_agent("agent", "there"))
@@ -103,7 +103,8 @@ def test_agents_of_one_name_in_two_namespaces_are_told_apart() -> None:
 def test_what_others_need_comes_first() -> None:
     objects = rendered(with_login(AGENT))
     needed = {
-        one["kind"]: {other["kind"] for other in objects if other is not one and needs(one, other)} for one in objects
+        one["kind"]: {other["kind"] for other in objects if other is not one and depends_on(one, other)}
+        for one in objects
     }
     everything = {one["kind"] for one in objects} - {"DaemonSet"}
     assert needed == {
@@ -141,7 +142,7 @@ def test_the_outputs_say_how_far_the_pods_have_come() -> None:
     }
 
 
-def test_numbers_that_nobody_gave_are_empty() -> None:
+def test_missing_numbers_are_empty() -> None:
     said = outputs_with(Engine())
     assert said["namespace"] == "logging"
     assert [said[key] for key in said if "number" in key] == ["", "", ""]
@@ -153,7 +154,7 @@ def test_a_preview_knows_the_names_and_not_the_numbers() -> None:
     assert (name, ready) == ("agent", None)
 
 
-def test_warnings_are_told_and_do_not_stop_anything(caplog: pytest.LogCaptureFixture) -> None:
+def test_warnings_are_printed_and_stop_nothing(caplog: pytest.LogCaptureFixture) -> None:
     agent = a_small_agent()
     agent["spec"]["container"]["app"] |= {
         "ports": [{"name": "metrics", "container_port": 9200, "host_port": 9200}],
@@ -167,9 +168,9 @@ def test_warnings_are_told_and_do_not_stop_anything(caplog: pytest.LogCaptureFix
 # --- what may be given ---
 
 
-def forms(folder: Path) -> dict[str, given.Manifest]:
+def forms(folder: Path) -> dict[str, loader.Manifest]:
     (folder / "agent.yaml").write_text(yaml.safe_dump(AGENT))
-    message = manifest.load(yaml.safe_dump(AGENT).encode(), "test")[0]
+    message = reader.load(yaml.safe_dump(AGENT).encode(), "test")[0]
     return {
         "text": yaml.safe_dump(AGENT),
         "json": json.dumps(AGENT),
@@ -189,7 +190,7 @@ def test_every_form_of_a_manifest_makes_the_same_objects(tmp_path: Path) -> None
     )
 
 
-def test_a_mapping_may_hold_what_yaml_and_python_make_of_values() -> None:
+def test_a_mapping_can_contain_values_of_yaml_and_python() -> None:
     """Tuples, enums, numbers and dates where texts are wanted, in any dialect of a manifest."""
 
     class Level(enum.StrEnum):
@@ -212,7 +213,7 @@ def test_a_mapping_may_hold_what_yaml_and_python_make_of_values() -> None:
 # --- what is refused ---
 
 
-def refused(of: given.Manifest) -> str:
+def refused(of: loader.Manifest) -> str:
     """All that is said, after nothing was registered."""
     engine = Engine()
     with pytest.raises(ManifestRunError) as caught:
@@ -221,64 +222,70 @@ def refused(of: given.Manifest) -> str:
     return str(caught.value)
 
 
-def test_a_manifest_with_mistakes_registers_nothing_and_names_them_all() -> None:
+def test_an_invalid_manifest_registers_nothing_and_reports_all_errors() -> None:
     agent = an_agent("agent", "logging")
     agent["spec"]["container"]["app"]["security_context"]["run_as_user"] = -1
     agent["spec"]["update_strategy"] = {"type": "Sometimes"}
     said = refused(agent)
-    assert 'manifest of agent: spec.update_strategy.type: "Sometimes" is no update strategy' in said
-    assert "manifest of agent: spec.container.app.security_context.run_as_user: -1 is no user" in said
+    assert 'manifest of agent: spec.update_strategy.type: "Sometimes" is invalid; expected RollingUpdate' in said
+    assert (
+        "manifest of agent: spec.container.app.security_context.run_as_user: -1 is invalid; expected a user ID" in said
+    )
     assert len(said.splitlines()) == 2
 
 
-def test_a_manifest_that_cannot_be_read_registers_nothing_and_names_every_mistake() -> None:
+def test_an_unreadable_manifest_registers_nothing_and_reports_every_error() -> None:
     said = refused(a_small_agent() | {"spek": {}, "mettadata": {}})
     assert 'manifest of agent: unknown field "spek"; did you mean spec?' in said
     assert 'unknown field "mettadata"; did you mean metadata?' in said
 
 
-def test_mistakes_in_a_text_have_their_line_and_those_in_a_mapping_have_none() -> None:
+def test_errors_in_a_text_have_their_line_and_those_in_a_mapping_have_none() -> None:
     agent = a_small_agent() | {"kind": "Daemon"}
     assert 'manifest of agent:2:7: kind: "Daemon"' in refused(yaml.safe_dump(agent, sort_keys=False))
     assert 'manifest of agent: kind: "Daemon"' in refused(agent)
 
 
-def test_a_value_that_is_not_known_yet_is_refused_by_its_path() -> None:
+def test_an_unknown_value_is_rejected_with_its_path() -> None:
     def build() -> None:
         agent = a_small_agent()
         agent["spec"]["container"]["app"]["image"]["tag"] = pulumi.Output.from_input("1")
         KubernetesDaemonSetComponent("agent", agent)
 
-    with pytest.raises(ManifestRunError, match=r"spec\.container\.app\.image\.tag: Output cannot stand in a manifest"):
+    with pytest.raises(
+        ManifestRunError, match=r"spec\.container\.app\.image\.tag: Output is not allowed in a manifest"
+    ):
         deploy(build)
 
 
-def test_a_number_that_pulumi_would_round_is_refused() -> None:
+def test_a_number_that_pulumi_would_round_is_rejected() -> None:
     agent = an_agent("agent", "logging")
     agent["spec"]["tolerations"][0]["toleration_seconds"] = 2**53 + 1
-    assert "tolerations[0].tolerationSeconds: 9007199254740993 is more than Pulumi can carry exactly" in refused(agent)
+    assert "tolerations[0].tolerationSeconds: 9007199254740993 is too large for Pulumi to represent exactly" in refused(
+        agent
+    )
 
 
 @pytest.mark.parametrize(
     ("of", "said"),
     [
-        (None, "manifest of agent: NoneType is no manifest; give a mapping"),
-        ("", "manifest of agent: nothing in it"),
+        (None, "manifest of agent: NoneType is not a manifest; expected a mapping"),
+        ("", "manifest of agent: is empty"),
         ("no/such/agent.yaml", "no/such/agent.yaml: cannot be read: No such file or directory"),
         ("odd\0name", "odd\\x00name: cannot be read: embedded null byte"),
-        (f"{yaml.safe_dump(a_small_agent())}---\n{yaml.safe_dump(a_small_agent())}", "2 documents; give one"),
-        ({"spec": {(1, 2): 3}}, "spec: tuple cannot stand in a manifest"),
-        ({"spec": {"container": b"app"}}, "spec.container: bytes cannot stand in a manifest"),
+        (f"{yaml.safe_dump(a_small_agent())}---\n{yaml.safe_dump(a_small_agent())}", "2 documents found; expected one"),
+        ({"spec": {(1, 2): 3}}, "spec: tuple is not allowed in a manifest"),
+        ({"spec": {"container": b"app"}}, "spec.container: bytes is not allowed in a manifest"),
     ],
 )
-def test_what_is_no_manifest_is_refused(of: given.Manifest, said: str) -> None:
+def test_values_that_are_not_manifests_are_rejected(of: loader.Manifest, said: str) -> None:
     assert said in refused(of)
 
 
-def test_a_mapping_that_holds_itself_is_refused() -> None:
+def test_a_mapping_that_contains_itself_is_rejected() -> None:
     agent = a_small_agent()
     agent["spec"]["container"] |= {"a": agent, "b": agent}
-    assert "nested too deep" in refused(agent)
+    assert "nested too deeply" in refused(agent)
 
 
 # --- an optional extra ---
@@ -290,12 +297,12 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("module", ["pulumi", "pulumi_program"])
 @pytest.mark.parametrize("missing", ["pulumi", "protovalidate"])
-def test_where_pulumi_is_missing_the_backend_says_what_to_install(module: str, missing: str) -> None:
+def test_without_pulumi_the_backend_reports_what_to_install(module: str, missing: str) -> None:
     done = python(f"import sys; sys.modules['{missing}'] = None; import kubernetes_daemonset.backends.{module}")
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert last.startswith(f"ModuleNotFoundError: the Pulumi backend needs {missing}, which is not installed")
-    assert "pip install 'kube-node-ready[pulumi]'" in last
+    assert last.startswith(f"ModuleNotFoundError: the Pulumi backend requires {missing};")
+    assert "pip install '.[pulumi]'" in last
 
 
 def test_nothing_but_the_backend_imports_pulumi() -> None:

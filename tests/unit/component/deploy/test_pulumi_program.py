@@ -13,9 +13,9 @@ from pulumi.runtime.stack import Stack
 from kube_node_ready import __version__
 from kubernetes_daemonset.backends.pulumi import ManifestRunError
 from kubernetes_daemonset.backends.pulumi_program import program
-from kubernetes_daemonset.backends.pulumi_project import project_files
-from tests.pulumi_agents import a_small_agent, an_agent
-from tests.pulumi_mocks import MARK, SECRET_MARK, Engine, deploy, named, rendered
+from kubernetes_daemonset.deploy.pulumi_project import project_files
+from tests.support.pulumi_agents import a_small_agent, an_agent
+from tests.support.pulumi_mocks import MARK, SECRET_MARK, Engine, deploy, named, rendered
 
 Json = dict[str, Any]
 
@@ -58,11 +58,11 @@ def test_the_stack_input_comes_from_the_config_then_the_variable_then_the_file(
 
 
 def test_without_a_stack_input_all_three_places_are_named() -> None:
-    with pytest.raises(pulumi.RunError, match=r"planton-cloud:stack-input.*STACK_INPUT_YAML,.*STACK_INPUT_YAML_FILE$"):
+    with pytest.raises(pulumi.RunError, match=r"planton-cloud:stack-input.*STACK_INPUT_YAML,.*STACK_INPUT_YAML_FILE"):
         run_program()
 
 
-def test_the_program_says_the_five_stack_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_exports_the_five_stack_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STACK_INPUT_YAML", yaml.safe_dump({"target": a_small_agent()}))
     assert list(run_program()[1]) == [
         "namespace",
@@ -77,16 +77,16 @@ def test_a_number_that_pulumi_would_round_registers_not_even_the_provider(monkey
     agent = an_agent("agent", "logging", termination_grace_period_seconds=2**60)
     monkeypatch.setenv("STACK_INPUT_YAML", yaml.safe_dump(agent))
     engine = Engine()
-    with pytest.raises(ManifestRunError, match="is more than Pulumi can carry exactly"):
+    with pytest.raises(ManifestRunError, match="is too large for Pulumi to represent exactly"):
         deploy(program, engine)
     assert engine.seen == []
 
 
-def test_mistakes_in_a_stack_input_name_its_source_and_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_in_a_stack_input_have_its_source_and_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "STACK_INPUT_YAML", yaml.safe_dump({"target": a_small_agent() | {"kind": "Daemon"}}, sort_keys=False)
     )
-    with pytest.raises(ManifestRunError, match=r'^STACK_INPUT_YAML:3:3: kind: "Daemon" is another kind'):
+    with pytest.raises(ManifestRunError, match=r'^STACK_INPUT_YAML:3:3: kind: "Daemon" is invalid; expected'):
         run_program()
 
 
@@ -95,7 +95,7 @@ def test_without_more_the_users_kubeconfig_is_used(monkeypatch: pytest.MonkeyPat
     assert provider_of(run_program()[0]) == {"enableServerSideApply": "true"}
 
 
-def test_a_context_may_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_context_can_be_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STACK_INPUT_YAML", yaml.safe_dump(a_small_agent()))
     monkeypatch.setenv("KUBE_CTX", "staging")
     assert provider_of(run_program()[0]) == {"enableServerSideApply": "true", "context": "staging"}
@@ -125,7 +125,7 @@ NO_KUBECONFIGS = {
 
 
 @pytest.mark.parametrize("odd", NO_KUBECONFIGS.values(), ids=NO_KUBECONFIGS)
-def test_what_is_no_kubeconfig_is_refused(monkeypatch: pytest.MonkeyPatch, odd: str) -> None:
+def test_an_invalid_kubeconfig_is_rejected(monkeypatch: pytest.MonkeyPatch, odd: str) -> None:
     with_provider(monkeypatch, provider="digital_ocean_doks", digital_ocean_doks={"kube_config": odd})
     with pytest.raises(
         ManifestRunError,
@@ -134,10 +134,10 @@ def test_what_is_no_kubeconfig_is_refused(monkeypatch: pytest.MonkeyPatch, odd: 
         run_program()
 
 
-def test_a_login_that_cannot_be_made_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsupported_login_is_rejected_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     key = {"cluster_endpoint": "192.0.2.1", "cluster_ca_data": "Q0E=", "service_account_key_base64": "e30="}
     with_provider(monkeypatch, provider="gcp_gke", gcp_gke=key)
-    with pytest.raises(ManifestRunError, match=r"provider_config\.gcp_gke: .*leave provider_config out.*KUBE_CTX"):
+    with pytest.raises(ManifestRunError, match=r"provider_config\.gcp_gke: .*remove provider_config.*KUBE_CTX"):
         run_program()
 
 

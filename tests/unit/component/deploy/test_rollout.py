@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubernetes_daemonset.rollout import complaints, rollout, troubles
+from kubernetes_daemonset.deploy.rollout import complaints, rollout, troubles
 
 
 def a_daemon_set(*, desired: int, updated: int, available: int, observed: int = 2, **strategy: str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def test_it_is_over_when_every_node_has_this_version_available(live: dict[str, A
 
 def test_a_controller_that_has_not_looked_yet_is_waited_for() -> None:
     assert str(rollout(a_daemon_set(desired=3, updated=3, available=3, observed=1))) == (
-        "waiting for the DaemonSet's controller"
+        "waiting for the DaemonSet controller"
     )
 
 
@@ -61,7 +61,7 @@ def test_reasons_are_counted_and_the_most_frequent_comes_first() -> None:
     assert troubles(pods) == ["2 pods: agent is waiting: ErrImagePull (no)", "1 pod: cannot be scheduled: 0/3 nodes"]
 
 
-def test_a_pod_that_was_evicted_says_so() -> None:
+def test_an_evicted_pod_is_reported() -> None:
     assert troubles([{"status": {"phase": "Failed", "reason": "Evicted", "message": "disk"}}]) == [
         "1 pod: Evicted: disk"
     ]

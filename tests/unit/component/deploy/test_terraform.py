@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
-from kubernetes_daemonset.backends import terraform
-from kubernetes_daemonset.mistakes import ManifestError
-from kubernetes_daemonset.resources import render
-from tests.component import loaded
-from tests.shell import ROOT
-from tests.terraform import LOGINS, PASSWORD, TEXT, TEXTS, a_small_agent, an_agent
+from kubernetes_daemonset.deploy import terraform
+from kubernetes_daemonset.errors import ManifestError
+from kubernetes_daemonset.render.resources import render
+from tests.support.manifests.builders import loaded
+from tests.support.shell import ROOT
+from tests.support.terraform import LOGINS, PASSWORD, TEXT, TEXTS, a_small_agent, an_agent
 
 Files = dict[str, str]
 
@@ -62,7 +62,7 @@ def with_many_texts() -> list[list[str]]:
     return [list(one) for one in terraform.module(an_agent(config_maps=texts)).items()]
 
 
-def test_the_same_agent_gives_the_same_bytes_in_every_process() -> None:
+def test_the_same_agent_renders_to_the_same_bytes_in_every_process() -> None:
     """The order of a message's maps differs from process to process."""
     script = f"import json; from {__name__} import with_many_texts; print(json.dumps(with_many_texts()))"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -85,13 +85,13 @@ def test_every_text_is_in_quotes_so_that_no_reader_takes_it_for_a_number() -> No
 
 
 @pytest.mark.parametrize("letter", ["\x7f", "\x85", "\x9f", "\ufeff", "\uffff"])
-def test_what_the_provider_would_lose_is_refused(letter: str) -> None:
+def test_characters_that_the_provider_would_lose_are_rejected(letter: str) -> None:
     changed = an_agent(config_maps={"agent.conf": f"a{letter}b", "b": letter})
     with pytest.raises(ManifestError, match=rf"(?s)ConfigMap agent\.conf: .*U\+{ord(letter):04X};.*\nConfigMap b: "):
         terraform.module(changed)
 
 
-def test_secrets_stand_in_one_file_only() -> None:
+def test_secrets_are_in_one_file_only() -> None:
     files = terraform.module(an_agent())
     for secret in (PASSWORD, LOGINS):
         hidden = base64.b64encode(secret.encode()).decode()

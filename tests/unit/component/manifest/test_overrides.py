@@ -2,11 +2,11 @@
 
 import pytest
 
-from kubernetes_daemonset.dump import plain
-from kubernetes_daemonset.manifest import Loaded, load
-from kubernetes_daemonset.mistakes import ManifestError
-from kubernetes_daemonset.override import override
-from kubernetes_daemonset.validate import validate
+from kubernetes_daemonset.errors import ManifestError
+from kubernetes_daemonset.manifest.dump import to_json
+from kubernetes_daemonset.manifest.overrides import override
+from kubernetes_daemonset.manifest.reader import Loaded, load
+from kubernetes_daemonset.validation.validate import validate
 
 MANIFEST = b"""\
 apiVersion: kubernetes.project-planton.org/v1
@@ -29,7 +29,7 @@ def given() -> Loaded:
 
 
 def spec_after(*assignments: str) -> dict[str, object]:
-    return dict(plain(override(given(), assignments).manifest)["spec"])
+    return dict(to_json(override(given(), assignments).manifest)["spec"])
 
 
 @pytest.mark.parametrize(
@@ -122,44 +122,44 @@ def test_a_later_assignment_wins() -> None:
         ("spec.host_netwrk=true", 'spec: unknown field "host_netwrk"; did you mean host_network?'),
         ("spec.host_network=perhaps", 'spec.host_network: expected true or false, found "perhaps"'),
         ("spec.min_ready_seconds=soon", "spec.min_ready_seconds: expected a whole number"),
-        ("spec.min_ready_seconds.x=1", "spec.min_ready_seconds: holds one value, so there is no x in it"),
+        ("spec.min_ready_seconds.x=1", "spec.min_ready_seconds: has a single value and no field x"),
         (
             "spec.tolerations[7].key=x",
-            'spec.tolerations: "7" is no place in this list; write 0 to 1 in the brackets (1 adds one)',
+            'spec.tolerations: "7" is not a valid index of this list; expected 0 to 1 (1 appends an item)',
         ),
-        ("spec.init_containers[x]=a", '"x" is no place in this list; write 0 in the brackets (0 adds one)'),
-        ("spec.tolerations[0]=null", "spec.tolerations[0]: one item alone cannot be taken out; write the whole list"),
-        ("spec.container.app.args[0]=~", "args[0]: one item alone cannot be taken out"),
-        ("spec.node_selector.zone.x=1", "spec.node_selector.zone: holds one value"),
+        ("spec.init_containers[x]=a", '"x" is not a valid index of this list; expected 0 (0 appends an item)'),
+        ("spec.tolerations[0]=null", "spec.tolerations[0]: a single item cannot be removed; set the whole list"),
+        ("spec.container.app.args[0]=~", "args[0]: a single item cannot be removed"),
+        ("spec.node_selector.zone.x=1", "spec.node_selector.zone: has a single value"),
         ("spec.tolerations={", "not YAML"),
         ("spec.host_network", "expected path=value"),
         ("=x", "expected path=value"),
-        ("spec..x=1", "is no path"),
+        ("spec..x=1", "is not a valid path"),
     ],
 )
-def test_what_cannot_be_set_is_named(assignment: str, said: str) -> None:
+def test_invalid_assignments_are_rejected(assignment: str, said: str) -> None:
     with pytest.raises(ManifestError) as why:
         override(given(), [assignment])
     assert said in str(why.value)
     assert "--set" in str(why.value)
 
 
-def test_every_assignment_that_cannot_be_made_is_named() -> None:
+def test_every_invalid_assignment_is_reported() -> None:
     with pytest.raises(ManifestError) as why:
         override(given(), ["spec.x=1", "spec.host_network=true", "spec.y=2"])
-    assert [one.place.source for one in why.value.mistakes] == ["--set spec.x", "--set spec.y"]
+    assert [one.location.source for one in why.value.diagnostics] == ["--set spec.x", "--set spec.y"]
 
 
-def test_what_could_not_be_read_of_the_manifest_is_said_all_the_same() -> None:
+def test_syntax_errors_of_the_manifest_are_reported_too() -> None:
     (loaded,) = load(MANIFEST.replace(b"spec:", b"spec:\n  replicas: 3"), "agent.yaml")
-    assert loaded.mistakes
-    assert override(loaded, ["spec.host_network=true"]).mistakes == loaded.mistakes
+    assert loaded.diagnostics
+    assert override(loaded, ["spec.host_network=true"]).diagnostics == loaded.diagnostics
     with pytest.raises(ManifestError) as why:
         override(loaded, ["spec.x=1"])
-    assert [one.path for one in why.value.mistakes] == ["spec", "spec"]
+    assert [one.path for one in why.value.diagnostics] == ["spec", "spec"]
 
 
-def test_a_mistake_in_what_was_set_is_found_at_the_flag() -> None:
+def test_an_error_in_a_set_value_is_reported_at_the_flag() -> None:
     changed = override(given(), ["spec.dns_policy=Nope"])
-    assert str(changed.place("spec.dns_policy")) == "--set spec.dns_policy"
-    assert str(changed.place("spec.tolerations[0].key")) == "agent.yaml:11:8"
+    assert str(changed.location("spec.dns_policy")) == "--set spec.dns_policy"
+    assert str(changed.location("spec.tolerations[0].key")) == "agent.yaml:11:8"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubernetes_daemonset import cli
-from tests.component import a_manifest, a_sidecar, as_yaml, only
-from tests.component_tool import Ran
+from kubernetes_daemonset.cli import main as cli
+from tests.support.component_tool import Ran
+from tests.support.manifests.builders import a_manifest, a_sidecar, as_yaml, only
 
 Json = dict[str, Any]
 
@@ -19,7 +19,7 @@ LOGIN = {"auth": base64.b64encode(b"user:password").decode()}
 HUB = "https://index.docker.io/v1/"
 
 
-class Place:
+class Location:
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
         self._capsys = capsys
@@ -43,8 +43,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
-    return Place(tmp_path, capsys)
+def location(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Location:
+    return Location(tmp_path, capsys)
 
 
 def of_images(*images: str, name: str = "agent") -> Json:
@@ -63,7 +63,7 @@ def pull_secret(objects: list[Json]) -> Json:
     return content
 
 
-def test_nothing_but_logins_of_used_registries_is_uploaded(place: Place) -> None:
+def test_nothing_but_logins_of_used_registries_is_uploaded(location: Location) -> None:
     config = {
         "auths": {
             "registry.example.com": LOGIN | {"email": "a@example.com", "identitytoken": "refresh", "other": 1},
@@ -78,7 +78,7 @@ def test_nothing_but_logins_of_used_registries_is_uploaded(place: Place) -> None
         "HttpHeaders": {"X-Token": "secret"},
     }
     images = ("registry.example.com/agent:1", "sidecar.example.com:5000/a/b:2", "before.example.com/c:3")
-    assert place.uploaded(config, *images) == {
+    assert location.uploaded(config, *images) == {
         "auths": {
             "registry.example.com": LOGIN | {"email": "a@example.com"},
             "sidecar.example.com:5000": {"username": "u", "password": "p"},
@@ -124,55 +124,55 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("image", "key", "kept"), MATCHES)
-def test_keys_are_matched_as_a_kubelet_matches_them(place: Place, image: str, key: str, kept: bool) -> None:  # noqa: FBT001
+def test_keys_are_matched_as_a_kubelet_matches_them(location: Location, image: str, key: str, kept: bool) -> None:  # noqa: FBT001
     config = {"auths": {"control.example.com": LOGIN, key: LOGIN}}
-    assert (key in place.uploaded(config, image, "control.example.com/c:1")["auths"]) is kept
+    assert (key in location.uploaded(config, image, "control.example.com/c:1")["auths"]) is kept
 
 
-def test_a_manifest_gets_the_logins_of_its_own_images_only(place: Place) -> None:
+def test_a_manifest_gets_the_logins_of_its_own_images_only(location: Location) -> None:
     config = {"auths": {"a.example.com": LOGIN, "b.example.com": LOGIN}}
     manifests = [of_images("a.example.com/a:1", name="a"), of_images("b.example.com/b:1", name="b")]
-    ran = place.run("render", config, *manifests, flags=("-o", "json"))
+    ran = location.run("render", config, *manifests, flags=("-o", "json"))
     secrets = [one for one in json.loads(ran.out)["items"] if one["kind"] == "Secret"]
     assert [list(pull_secret([one])["auths"]) for one in secrets] == [["a.example.com"], ["b.example.com"]]
 
 
-def test_a_stack_input_for_pulumi_holds_no_other_login(place: Place) -> None:
+def test_a_stack_input_for_pulumi_holds_no_other_login(location: Location) -> None:
     config = {"auths": {"registry.example.com": LOGIN, "unrelated.example.com": LOGIN}, "credsStore": "desktop"}
-    folder = place.folder / "project"
-    ran = place.run("render", config, a_manifest(), flags=("--to", "pulumi", "--into", str(folder)))
+    folder = location.folder / "project"
+    ran = location.run("render", config, a_manifest(), flags=("--to", "pulumi", "--into", str(folder)))
     assert ran.code == 0, ran.err
     given = yaml.safe_load((folder / "stack-input.yaml").read_text())
     assert json.loads(given["docker_config_json"]) == {"auths": {"registry.example.com": LOGIN}}
 
 
 @pytest.mark.parametrize("verb", ["validate", "render"])
-def test_a_file_without_any_login_of_use_is_an_error(place: Place, verb: str) -> None:
-    ran = place.run(verb, {"auths": {"unrelated.example.com": LOGIN}}, a_manifest())
+def test_a_file_without_any_login_of_use_is_an_error(location: Location, verb: str) -> None:
+    ran = location.run(verb, {"auths": {"unrelated.example.com": LOGIN}}, a_manifest())
     assert ran.code != 0
     assert (
-        f"{place.folder}/config.json: error: docker_config_json: has no login for registry.example.com; expected an "
-        "entry of auths for it, with auth, or with username and password\n"
+        f"{location.folder}/config.json: error: docker_config_json: has no credentials for registry.example.com;"
+        " expected an entry of auths with auth, or with username and password\n"
     ) in ran.out + ran.err
 
 
-def test_a_login_that_a_helper_keeps_is_none(place: Place) -> None:
+def test_a_login_that_a_helper_keeps_is_none(location: Location) -> None:
     """`docker login` with a credential helper leaves an empty entry behind."""
-    ran = place.run("render", {"auths": {"registry.example.com": {}}, "credsStore": "desktop"}, a_manifest())
+    ran = location.run("render", {"auths": {"registry.example.com": {}}, "credsStore": "desktop"}, a_manifest())
     assert ran.code == 2
-    assert "; nodes cannot ask a credential helper (credsStore, credHelpers)\n" in ran.err
+    assert "; nodes cannot use a credential helper (credsStore, credHelpers)\n" in ran.err
 
 
-def test_one_manifest_of_several_without_a_login_is_a_warning(place: Place) -> None:
+def test_one_manifest_of_several_without_a_login_is_a_warning(location: Location) -> None:
     manifests = [of_images("a.example.com/a:1", name="a"), of_images("b.example.com/b:1", name="b")]
-    ran = place.run("render", {"auths": {"a.example.com": LOGIN}}, *manifests, flags=("-o", "json"))
+    ran = location.run("render", {"auths": {"a.example.com": LOGIN}}, *manifests, flags=("-o", "json"))
     assert ran.code == 0
-    assert "warning: docker_config_json: has no login for b.example.com; expected" in ran.err
+    assert "warning: docker_config_json: has no credentials for b.example.com; expected" in ran.err
     assert len([one for one in json.loads(ran.out)["items"] if one["kind"] == "Secret"]) == 1
 
 
-def test_an_image_that_needs_no_login_is_not_reported(place: Place) -> None:
-    ran = place.run(
+def test_an_image_that_needs_no_login_is_not_reported(location: Location) -> None:
+    ran = location.run(
         "render", {"auths": {"a.example.com": LOGIN}}, of_images("a.example.com/a:1", "public.example.com/b:1")
     )
-    assert (ran.code, ran.err.count("has no login")) == (0, 0)
+    assert (ran.code, ran.err.count("has no credentials")) == (0, 0)

@@ -12,13 +12,13 @@ import pulumi
 import pytest
 import yaml
 
-from kubernetes_daemonset import validate
+from kubekit.diagnostics import Diagnostic
 from kubernetes_daemonset.backends.pulumi import ManifestRunError
 from kubernetes_daemonset.backends.pulumi_program import program
-from kubernetes_daemonset.mistakes import Mistake
-from tests import component
-from tests.pulumi_agents import a_small_agent
-from tests.pulumi_mocks import Engine, deploy
+from kubernetes_daemonset.validation import validate
+from tests.support.manifests import builders
+from tests.support.pulumi_agents import a_small_agent
+from tests.support.pulumi_mocks import Engine, deploy
 
 Json = dict[str, Any]
 
@@ -43,9 +43,9 @@ def a_kubeconfig(user: Json | None = None, cluster: Json | None = None) -> Json:
     }
 
 
-def found(kubeconfig: str | bytes) -> list[Mistake]:
+def found(kubeconfig: str | bytes) -> list[Diagnostic]:
     """The errors that `validate` reports for a stack input with this kubeconfig."""
-    loaded = component.read(component.as_yaml(component.a_stack_input(provider_config=provider(kubeconfig))))
+    loaded = builders.read(builders.as_yaml(builders.a_stack_input(provider_config=provider(kubeconfig))))
     return validate.errors(validate.validate(loaded))
 
 
@@ -167,7 +167,7 @@ FORBIDDEN: dict[str, tuple[str, str, str]] = {
 @pytest.mark.parametrize(("text", "field", "value"), FORBIDDEN.values(), ids=FORBIDDEN)
 class TestForbidden:
     def test_validate_names_field_value_and_expectation(self, text: str, field: str, value: str) -> None:
-        texts = [one.text for one in found(text) if one.path == FIELD]
+        texts = [one.message for one in found(text) if one.path == FIELD]
         naming = [one for one in texts if one.startswith(f"{field}: ")]
         assert naming, texts
         assert value in naming[0]
@@ -176,13 +176,13 @@ class TestForbidden:
     def test_nothing_is_registered(self, monkeypatch: pytest.MonkeyPatch, text: str, field: str, value: str) -> None:
         with pytest.raises(ManifestRunError, match="kube_config") as why:
             deployed(monkeypatch, text)
-        assert all(one.path == FIELD for one in why.value.mistakes)
+        assert all(one.path == FIELD for one in why.value.diagnostics)
         assert (field, value) != ("", "")
 
 
 def test_the_remedy_is_named() -> None:
     (one,) = found(json.dumps(a_kubeconfig({"exec": RUN})))
-    assert one.text == (
+    assert one.message == (
         'users[0].user.exec: "touch" is not allowed in a stack input; expected a token or certificate data; '
         f"set {ALLOW}=true to trust its kubeconfig"
     )
@@ -190,7 +190,7 @@ def test_the_remedy_is_named() -> None:
 
 def test_a_secret_of_the_kubeconfig_is_never_printed() -> None:
     user = {"token": ["secret-1"], "password": {"a": "secret-2"}, "client-key": "/path", "unknown": "secret-3"}
-    assert "secret" not in " ".join(one.text for one in found(json.dumps(a_kubeconfig(user))))
+    assert "secret" not in " ".join(one.message for one in found(json.dumps(a_kubeconfig(user))))
 
 
 def test_every_wrong_field_is_reported() -> None:
@@ -239,7 +239,7 @@ def test_a_trusted_kubeconfig_is_passed_on_as_it_is(monkeypatch: pytest.MonkeyPa
 def test_trust_is_given_by_one_word_only(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv(ALLOW, value)
     (one,) = found(json.dumps(a_kubeconfig()))
-    assert one.text == f'{ALLOW}: "{value}" is invalid; expected true or false'
+    assert one.message == f'{ALLOW}: "{value}" is invalid; expected true or false'
 
 
 @pytest.mark.parametrize("value", ["", "false"])
@@ -249,13 +249,13 @@ def test_no_trust_is_the_default(monkeypatch: pytest.MonkeyPatch, value: str) ->
     assert found(json.dumps(a_kubeconfig())) == []
 
 
-def test_aliases_that_stand_for_billions_are_refused() -> None:
+def test_aliases_that_expand_to_billions_are_rejected() -> None:
     levels = "\n".join(f"x{level}: &x{level} [{', '.join([f'*x{level - 1}'] * 9)}]" for level in range(1, 12))
     text = f"x0: &x0 [a, a]\n{levels}\nusers: *x11\n"
     assert found(text)
 
 
 @pytest.mark.parametrize("kind", ["Secret", "config"])
-def test_another_kind_is_refused(kind: str) -> None:
+def test_another_kind_is_rejected(kind: str) -> None:
     (one,) = found(json.dumps(a_kubeconfig() | {"kind": kind}))
-    assert one.text == f'kind: "{kind}" is invalid; expected Config'
+    assert one.message == f'kind: "{kind}" is invalid; expected Config'

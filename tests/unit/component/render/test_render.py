@@ -14,12 +14,13 @@ import yaml
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from kubernetes_daemonset import annotations, resources, validate
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
-from kubernetes_daemonset.changes import Ref
-from kubernetes_daemonset.dump import to_yaml
-from kubernetes_daemonset.pod.environment import in_order_of_use
-from tests.component import (
+from kubernetes_daemonset.deploy.plan import Ref
+from kubernetes_daemonset.manifest.dump import to_yaml
+from kubernetes_daemonset.render import annotations, resources
+from kubernetes_daemonset.render.environment import sort_by_reference
+from kubernetes_daemonset.validation import validate
+from tests.support.manifests.builders import (
     DIGEST,
     NAMESPACE,
     Changes,
@@ -36,7 +37,7 @@ from tests.component import (
     read,
     rendered,
 )
-from tests.manifest_texts import WHOLE
+from tests.support.manifests.texts import WHOLE
 
 RULE: Final = {"api_groups": [""], "resources": ["nodes"], "verbs": ["get"]}
 ACCOUNT: Final = {"spec.create_service_account": True}
@@ -87,7 +88,7 @@ def test_the_smallest_manifest_makes_a_daemonset_and_nothing_else() -> None:
                 },
                 "updateStrategy": {"type": "RollingUpdate"},
                 "template": {
-                    "metadata": {"labels": daemon_set()["metadata"]["labels"]},
+                    "metadata": {"labels": {"app": "daemonset"} | daemon_set()["metadata"]["labels"]},
                     "spec": {
                         "containers": [
                             {
@@ -144,7 +145,7 @@ def test_what_others_need_comes_before_them() -> None:
     ]
 
 
-def test_a_namespace_that_is_made_belongs_to_no_component_alone() -> None:
+def test_a_created_namespace_has_no_labels_of_a_component() -> None:
     namespace = only("Namespace", rendered({"spec.create_namespace": True, "metadata.labels": {"team": "nodes"}}))
     assert namespace["metadata"] == {
         "name": NAMESPACE,
@@ -171,11 +172,6 @@ def test_a_selector_never_changes_whatever_else_does() -> None:
         "spec.pod_labels": {"a": "b"},
     }
     assert daemon_set(changes)["spec"]["selector"] == daemon_set()["spec"]["selector"]
-
-
-def test_no_object_is_labelled_app_daemonset() -> None:
-    assert "app" not in daemon_set()["metadata"]["labels"]
-    assert "app" not in pod()["metadata"]["labels"]
 
 
 def test_labels_and_annotations_of_the_manifest_are_on_every_object() -> None:
@@ -362,7 +358,7 @@ def test_init_containers_run_before_in_the_order_in_which_they_are_written() -> 
     ],
 )
 @pytest.mark.parametrize("which", ["liveness", "readiness", "startup"])
-def test_every_probe_may_be_of_every_kind(which: str, probe: Json, expected: Json) -> None:
+def test_every_probe_can_be_of_every_kind(which: str, probe: Json, expected: Json) -> None:
     container = app({f"app.{which}_probe": {**probe, "period_seconds": 7}})
     assert container[f"{which}Probe"] == {**expected, "periodSeconds": 7}
 
@@ -378,13 +374,13 @@ def test_hooks_are_sent() -> None:
 # --- variables ---
 
 
-def test_hostname_stays_the_nodes_or_pods_name_and_programs_are_told_where_they_run() -> None:
+def test_hostname_is_left_to_kubernetes_and_location_variables_are_set() -> None:
     variables = environment({})
     assert "HOSTNAME" not in variables
     assert variables.keys() == {"K8S_NODE_NAME", "K8S_POD_ID", "K8S_POD_IP"}
 
 
-def test_a_variable_may_be_empty_and_is_sent_all_the_same() -> None:
+def test_an_empty_variable_is_sent() -> None:
     assert (
         environment({"app.env.variables": {"A": "", "B": {"value": ""}, "C": {}}}).items()
         >= {
@@ -395,7 +391,7 @@ def test_a_variable_may_be_empty_and_is_sent_all_the_same() -> None:
     )
 
 
-def test_variables_come_from_wherever_the_manifest_says() -> None:
+def test_variables_have_the_sources_of_the_manifest() -> None:
     sources = {
         "A": {"config_map_key_ref": {"name": "a", "key": "b", "optional": False}},
         "B": {"field_ref": {"field_path": "metadata.labels['a']"}},
@@ -439,21 +435,21 @@ def test_whole_config_maps_and_secrets_become_variables() -> None:
     ],
     ids=["a chain", "of another's", "a circle", "of itself", "of a built-in one", "of the pod"],
 )
-def test_a_variable_comes_after_those_that_it_is_made_of(variables: Json, order: str) -> None:
+def test_a_variable_follows_those_that_it_references(variables: Json, order: str) -> None:
     names = list(environment({"app.env.variables": variables}))
     assert "".join(name for name in names if len(name) == 1) == order
 
 
 @pytest.mark.timeout(20)
-def test_a_chain_of_variables_may_have_any_length() -> None:
+def test_a_chain_of_variables_can_have_any_length() -> None:
     names = [f"V{at}" for at in range(50_000)]
     chain = {name: {"name": name, "value": f"$({after})"} for name, after in itertools.pairwise(names)}
-    assert [one["name"] for one in in_order_of_use(chain)] == list(reversed(chain))
+    assert [one["name"] for one in sort_by_reference(chain)] == list(reversed(chain))
     everything = {"ALL": {"name": "ALL", "value": "".join(f"$({name})" for name in chain)}} | chain
-    assert [one["name"] for one in in_order_of_use(everything)] == [*reversed(chain), "ALL"]
+    assert [one["name"] for one in sort_by_reference(everything)] == [*reversed(chain), "ALL"]
 
 
-def test_a_variable_may_be_made_of_a_secret_one() -> None:
+def test_a_variable_can_reference_a_secret_one() -> None:
     names = list(environment({"app.env": {"variables": {"URL": "http://$(TOKEN)@host"}, "secrets": {"TOKEN": "a"}}}))
     assert names.index("TOKEN") < names.index("URL")
 
@@ -521,7 +517,9 @@ def test_no_service_account_is_named_unless_it_is_asked_for() -> None:
         ({"spec.service_account_name": "robot"}, [], "robot"),
     ],
 )
-def test_a_service_account_is_made_if_asked_for_and_used_if_named(changes: Changes, made: list[str], used: str) -> None:
+def test_a_service_account_is_created_on_request_and_used_if_named(
+    changes: Changes, made: list[str], used: str
+) -> None:
     objects = rendered(changes)
     assert [one["metadata"]["name"] for one in objects if one["kind"] == "ServiceAccount"] == made
     assert pod(changes)["spec"]["serviceAccountName"] == used
@@ -557,7 +555,7 @@ def test_cluster_wide_objects_of_two_components_of_one_name_do_not_meet() -> Non
     assert names("one").isdisjoint(names("two"))
 
 
-def test_pull_secrets_are_used_whoever_made_them_and_each_once() -> None:
+def test_pull_secrets_of_all_sources_are_used_once() -> None:
     changes = {"app.image.pull_secret_name": "login", "spec.image_pull_secrets": ["more", "login"]}
     assert pod(changes)["spec"]["imagePullSecrets"] == [{"name": "login"}, {"name": "more"}]
     objects = of(a_stack_input(changes, docker_config_json='{"auths": {"a": {}}}'))
@@ -579,7 +577,7 @@ def test_secret_variables_are_encoded_once_and_are_nowhere_else() -> None:
     assert "s3cret" not in json.dumps(only("DaemonSet", objects))
 
 
-def test_no_secret_is_made_of_nothing() -> None:
+def test_no_secret_is_created_without_values() -> None:
     assert kinds(rendered({"app.env": {"variables": {"A": "b"}}})) == ["DaemonSet"]
     assert kinds(rendered({"app.env.secrets": {"A": {"secret_ref": {"name": "a", "key": "b"}}}})) == ["DaemonSet"]
 
@@ -659,14 +657,14 @@ def test_a_checksum_changes_with_what_it_is_of_and_with_nothing_else(changes: Ch
     assert {key for key in one if one[key] != other[key]} == changed
 
 
-def test_a_checksum_of_secrets_says_nothing_about_who_has_the_same() -> None:
+def test_equal_secrets_of_two_agents_have_different_checksums() -> None:
     """Two agents with one password have two sums; and the sum takes time, so that passwords cannot be tried."""
     one = checksums({"app.env.secrets": {"A": "b"}})
     other = checksums({"app.env.secrets": {"A": "b"}, "metadata.name": "other"})
     assert one != other
 
 
-def test_nobody_can_write_a_checksum_of_their_own() -> None:
+def test_a_manifest_cannot_override_a_checksum() -> None:
     forged = {"spec.config_maps": {"a": "b"}, "spec.pod_annotations": {annotations.CONFIG_CHECKSUM: "forged"}}
     assert checksums(forged) == checksums({"spec.config_maps": {"a": "b"}})
 
@@ -693,7 +691,7 @@ def test_names_of_services_resolve_on_the_nodes_network_too(changes: Changes, po
     assert pod(changes)["spec"].get("dnsPolicy") == policy
 
 
-def test_a_required_agent_says_so_and_tolerates_the_gate_that_waits_for_it() -> None:
+def test_a_required_agent_is_marked_and_tolerates_the_gate() -> None:
     changes = {"spec.require_on_new_nodes": True}
     assert daemon_set(changes)["metadata"]["annotations"] == {"node-ready/required": "true"}
     gate = {"key": "node-ready/unverified", "operator": "Exists", "effect": "NoSchedule"}
@@ -829,7 +827,7 @@ def shuffled(tree: Any) -> Any:  # noqa: ANN401  whatever YAML holds
     return [shuffled(item) for item in tree] if isinstance(tree, list) else tree
 
 
-def test_the_same_manifest_gives_the_same_bytes_in_whatever_order_it_is_written() -> None:
+def test_the_same_manifest_renders_to_the_same_bytes_in_any_order() -> None:
     one = json.dumps(resources.render(whole()))
     other = json.dumps(resources.render(read(as_yaml(shuffled(yaml.safe_load(WHOLE)))).input))
     assert one == other

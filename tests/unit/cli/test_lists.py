@@ -1,0 +1,51 @@
+"""Lists of an API server that have no last page, or do not arrive."""
+
+import asyncio
+
+import pytest
+
+from kube_node_ready.cli import cluster
+from kube_node_ready.cli.permissions import NoAccess
+from kube_node_ready.kube.client import KubeClient
+from kube_node_ready.kube.informer import Resource
+from tests.support import endless_lists
+from tests.support.cached_maps import Map, name, number
+from tests.support.endless_lists import PATH, Tokens, lists
+from tests.support.http_servers import on_both_loops, speaking
+from tests.unit.kube.test_client import access_to
+
+MAPS = Resource(PATH, Map, number, name)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [(endless_lists.same, 2), (endless_lists.alternating, 3), (endless_lists.new, 1000)],
+    ids=["same", "alternating", "new"],
+)
+@on_both_loops
+async def test_a_list_without_a_last_page_ends(tokens: Tokens, expected: int) -> None:
+    async with speaking(lists(tokens)) as (server, _), KubeClient(access_to(server.port)) as kube:
+        with pytest.raises(NoAccess, match=f"{PATH}: the list does not end"):
+            await asyncio.wait_for(cluster.listed(kube, MAPS), 10)
+        assert len(server.heads) == expected
+
+
+@pytest.mark.parametrize("count", [1, 200, 1000])  # 200 pages have 100,000 nodes
+@on_both_loops
+async def test_a_long_list_is_complete(count: int) -> None:
+    async with (
+        speaking(lists(endless_lists.finite(count))) as (server, _),
+        KubeClient(access_to(server.port)) as kube,
+    ):
+        assert len(await asyncio.wait_for(cluster.listed(kube, MAPS), 20)) == count
+
+
+@on_both_loops
+async def test_a_list_has_one_deadline_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No page alone takes too long."""
+    monkeypatch.setattr(cluster, "_LIST_SECONDS", 0.5, raising=False)
+    slow = lists(endless_lists.new, delay=0.1)
+    async with speaking(slow) as (server, _), KubeClient(access_to(server.port)) as kube:
+        with pytest.raises(NoAccess, match=f"{PATH}: the list is not complete after 0.5 s"):
+            await asyncio.wait_for(cluster.listed(kube, MAPS), 5)
+        assert 1 < len(server.heads) < 10

@@ -1,0 +1,126 @@
+"""Words that must not come back: documents, the chart, examples and the programs' messages use the field's language."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.shell import ROOT
+from tools.docs import tour
+
+BANNED = {
+    r"(?<!there )(?<!There )is no (?!longer\b)[a-z]+": "is not a valid …, is not …",
+    r"at once": "immediately, or at the same time",
+    r"for ever": "indefinitely",
+    r"nobody|somebody|anybody|whoever": "the passive, or “you”",
+    r"mend(?:s|ed|ing)?": "fix, repair",
+    r"(?:is|are|was|were|be) told|tells|told": "reports, logs, prints",
+    r"a word of|without a word": "a message, silently",
+    r"the news of|news": "announcement, status update",
+    r"as it comes": "by default, unmodified",
+    r"at work|in work": "running, in progress",
+    r"will not do|will do": "is not sufficient, is sufficient",
+    r"(?:can|could|may) ?not be had|to be had": "is not available",
+    r"hoped for|for the sake of|unforeseen": "expected, because of, unexpected",
+    r"takes? (?:the|its) (?:label|taint|annotation) off|take the gate out": "remove",
+    r"\d+ (?:CPU )?[a-z]+ an? (?:second|minute|hour)": "per second, per minute, per hour",
+    r"colours?|behaviours?|licences?|cancelled|(?:un)?labelled|misspelt|synchronis\w+|recognise\w*": "US spelling",
+}
+PATTERN = re.compile(r"\b(?:" + "|".join(BANNED) + r")\b", re.IGNORECASE)
+MAY = re.compile(r"\bmay\b")
+
+
+def without_code(text: str) -> str:
+    """Quoted output belongs to the program that prints it, and is checked there."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^(?: {4,}|\t).*$", "", text, flags=re.MULTILINE)
+    return re.sub(r"`[^`\n]*`|\]\([^)]*\)", "…", text)
+
+
+def comments(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if line.lstrip().startswith("#"))
+
+
+def template_prose(text: str) -> str:
+    """Return the comments of a template and the text that it prints, without actions."""
+    return re.sub(r"\{\{(?!-? ?/\*).*?\}\}", "…", text)
+
+
+def messages(code: str) -> Iterator[str]:
+    """Return every string of a module except docstrings: log messages, errors, help."""
+    tree = ast.parse(code)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.value
+
+
+def found(text: str, *, may: bool = False) -> list[str]:
+    """Return the banned phrases with the words around them, across line breaks."""
+    text = " ".join(re.sub(r"^\s*#+ ?", "", line).strip() for line in text.splitlines())
+    hits = [match for pattern in ([PATTERN, MAY] if may else [PATTERN]) for match in pattern.finditer(text)]
+    return [text[max(0, hit.start() - 30) : hit.end() + 30] for hit in hits]
+
+
+def prose() -> dict[str, str]:
+    """Return the documents, the texts of the chart and the comments of the examples, without code."""
+    texts = {}
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]:
+        name = str(path.relative_to(ROOT))
+        if "decisions" not in path.parts:
+            texts[name] = without_code(path.read_text())
+    texts["CONTRIBUTING.md"] = without_code(tour.without_tables((ROOT / "CONTRIBUTING.md").read_text()))
+    texts["CHANGELOG.md"] = texts["CHANGELOG.md"].partition("## Unreleased")[2].partition("\n## ")[0]
+    chart = ROOT / "deploy" / "helm" / "kube-node-ready"
+    texts |= {_name(path): template_prose(path.read_text()) for path in (chart / "templates").rglob("*.*")}
+    texts |= {_name(path): path.read_text() for path in [*chart.glob("alerts*.yaml"), *chart.glob("*.json")]}
+    texts[_name(chart / "values.yaml")] = comments((chart / "values.yaml").read_text())
+    texts[_name(chart / "README.md")] = without_code((chart / "README.md").read_text())
+    for path in [*(ROOT / "examples").rglob("*.yaml"), *(ROOT / "examples").rglob("*.sh")]:
+        texts[_name(path)] = comments(path.read_text())
+    return texts
+
+
+def modules() -> dict[str, str]:
+    paths = [path for path in (ROOT / "src").rglob("*.py") if not path.stem.endswith("_pb2")]
+    return {_name(path): "\n".join(messages(path.read_text())) for path in sorted(paths)}
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+PROSE, MODULES = prose(), modules()
+
+
+@pytest.mark.parametrize("name", sorted(PROSE))
+def test_documents_speak_the_language_of_the_field(name: str) -> None:
+    assert found(PROSE[name], may=name.endswith(".md")) == []
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_messages_speak_the_language_of_the_field(name: str) -> None:
+    assert found(MODULES[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "hits"),
+    [
+        ("The node is released at\nonce.", 1),
+        ("99999 is no port", 1),
+        ("There is no gate. It is no longer gated.", 0),
+        ("27 requests a second", 1),
+        ("after a second", 0),
+        ("Nobody mends it.", 2),
+        ("It reports 27 requests per second.", 0),
+    ],
+)
+def test_planted_phrases_are_found(text: str, hits: int) -> None:
+    assert len(found(text)) == hits
+
+
+def test_code_and_docstrings_are_left_to_others() -> None:
+    assert found(without_code("See:\n\n    told at once\n\n`nobody` is quoted.\n")) == []
+    assert list(messages('"""Told at once."""\nlog("Node verified")\n')) == ["Node verified"]

@@ -1,0 +1,63 @@
+"""Text for a terminal: nothing that controls it or hides text gets through, and documents keep their meaning."""
+
+import json
+
+import pytest
+import yaml
+
+from kubekit.terminal import in_json, in_yaml, is_hidden, on_one_line
+
+HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\r\u202e\u2028\x85\u200b\U000e0041"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain text, naïve 節点 🙂", "plain text, naïve 節点 🙂"),
+        ("two\nlines", r"two\nlines"),
+        ("a\tb", r"a\tb"),
+        ("\x1b[31m", r"\x1b[31m"),
+        ("\u202e", r"\u202e"),
+        ("\U000e0041", r"\U000e0041"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_a_line_has_printable_characters_only(text: str, shown: str) -> None:
+    assert on_one_line(text) == shown
+
+
+@pytest.mark.parametrize("letter", "\n\t a節")
+def test_what_documents_can_contain_is_not_hidden(letter: str) -> None:
+    assert not is_hidden(letter)
+
+
+@pytest.mark.parametrize("letter", HOSTILE.replace("]0;title", "").replace("[2J", "").replace("31m", ""))
+def test_what_controls_a_terminal_is_hidden(letter: str) -> None:
+    assert is_hidden(letter)
+
+
+INVISIBLE = "\u3164\uffa0\u115f\u1160\u2800\u034f\ufe0f\U000e0100\U000e0fff\u180b\u17b4\u17b5\ufff0\u2065"
+
+
+@pytest.mark.parametrize("letter", INVISIBLE)
+def test_what_is_invisible_is_hidden(letter: str) -> None:
+    """Although `str.isprintable` holds for most of them."""
+    assert is_hidden(letter)
+    assert on_one_line(f"a{letter}b").isascii()
+    assert json.loads(in_json(f'"a{letter}b"')) == f"a{letter}b"
+    assert in_json(letter).isascii()
+    assert yaml.safe_load(in_yaml(f'"a{letter}b"')) == f"a{letter}b"
+    assert in_yaml(letter).isascii()
+
+
+def test_json_reads_the_same_after_it_was_escaped() -> None:
+    written = json.dumps({"key\x9b": HOSTILE}, ensure_ascii=False)
+    shown = in_json(written)
+    assert not any(map(is_hidden, shown))
+    assert json.loads(shown) == {"key\x9b": HOSTILE}
+
+
+def test_yaml_in_double_quotes_reads_the_same_after_it_was_escaped() -> None:
+    shown = in_yaml('"a\u202eb\U000e0041"')
+    assert not any(map(is_hidden, shown))
+    assert yaml.safe_load(shown) == "a\u202eb\U000e0041"

@@ -1,0 +1,171 @@
+"""What differs from the specification deliberately (`specification.DIFFERENT`), one test for each difference.
+
+A difference that is gone fails here, and its row should go too.
+"""
+
+import re
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from kube_node_ready.api.objects import Taint
+from kube_node_ready.api.record import VerificationRecord
+from kube_node_ready.controller.metrics import Metrics
+from kube_node_ready.settings import images
+from kube_node_ready.verification import patches
+from kube_node_ready.verification.model import Node
+from kube_node_ready.verification.worker_pod import worker_name
+from kube_node_ready.worker import main as worker
+from tests import specification
+from tests.specification import DIFFERENT, objects
+from tests.specification.objects import only_container
+from tests.support import chart, configs
+from tests.support.model_cluster import POLICY
+from tests.support.shell import ROOT
+from tests.unit.controller.test_metrics import Fleet
+
+COMPONENT: Final = ROOT / "src" / "kubernetes_daemonset"
+
+
+@pytest.mark.parametrize("subject", DIFFERENT)
+def test_it_is_about_text_of_the_specification_and_a_test_shows_it(subject: str) -> None:
+    difference = DIFFERENT[subject]
+    assert difference.theirs in specification.text(difference.fragment)
+    assert f"test_{subject.replace(' ', '_')}" in globals()
+
+
+def manifest(name: str) -> Any:  # noqa: ANN401  YAML
+    return specification.tree(f"daemonset/{name}.yaml")
+
+
+def test_default_mode() -> None:
+    assert chart.render().workload["kind"] == "Deployment"
+
+
+def test_image_tag() -> None:
+    version = yaml.safe_load((chart.CHART / "Chart.yaml").read_text())["appVersion"]
+    assert objects.daemonset().container["image"] == f"kube-node-ready:{version}"
+
+
+def test_selector() -> None:
+    assert "app" not in objects.daemonset().workload["spec"]["selector"]["matchLabels"]
+    assert objects.daemonset().pod["metadata"]["labels"]["app"] == "kube-node-ready"
+
+
+def test_affinity() -> None:
+    affinity = objects.daemonset().pod["spec"]["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term == {"matchExpressions": [{"key": POLICY.label, "operator": "NotIn", "values": [POLICY.label_value]}]}
+
+
+@pytest.mark.parametrize("name", ["controller", "daemonset", "worker"])
+def test_cpu_limit(name: str) -> None:
+    assert [*only_container(objects.pods()[name])["resources"]["limits"]] == ["memory"]
+
+
+def test_public_names() -> None:
+    internal, _, public = manifest("configmap")["data"]["DNS_TEST_DOMAINS"].partition(",")
+    assert objects.daemonset().variables["DNS_TEST_DOMAINS"] == internal
+    assert objects.controller().config["worker"]["dnsTestDomains"] == [internal]
+    assert public == "google.com"
+
+
+def test_rights() -> None:
+    held = objects.daemonset().rights("kube-node-ready")
+    assert "list" not in held["* nodes"].split()
+    assert held["default endpointslices"] == held["kube-system endpointslices"] == "list"
+    assert not [what for what in held if re.search(r" (services|endpoints)$", what)]
+
+
+def test_foreign_taints() -> None:
+    foreign = Taint("example.com/other", "NoSchedule")
+    gate = Taint("node-ready/unverified", "NoSchedule")
+    patch = patches.open_gate(Node("node-1", "uid", taints=(foreign, gate)), VerificationRecord(1), POLICY)
+    assert [step["path"] for step in patch if step["op"] == "remove"] == ["/spec/taints/1"]
+
+
+def test_nslookup() -> None:
+    assert DIFFERENT["nslookup"].theirs in specification.text("daemonset/verification-fails.sh")
+    assert "`/kube-node-ready check`" in (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text()
+
+
+def test_worker_image() -> None:
+    own = objects.controller().container["image"]
+    given = configs.load(objects.controller(**specification.tree("operator/values-controller.yaml")).file)
+    assert list(images.warnings(given.worker.image, own))
+    assert only_container(objects.worker())["image"] == own
+
+
+def test_node_pool() -> None:
+    (ours,) = yaml.safe_load_all((ROOT / "examples" / "karpenter-example.yaml").read_text())
+    theirs = specification.tree("operator/nodepool.yaml")
+    assert ours["spec"]["template"]["spec"]["startupTaints"] == theirs["spec"]["template"]["spec"]["taints"]
+    assert (theirs["apiVersion"], ours["apiVersion"]) == ("karpenter.sh/v1beta1", "karpenter.sh/v1")
+
+
+def test_pod_name() -> None:
+    made = objects.worker()["metadata"]
+    assert made["name"] == worker_name(objects.NODE.uid, 1) == f"node-ready-worker-{objects.NODE.uid}-1"
+    assert made["labels"]["node"] == "node-1"
+
+
+def test_retry_attempts() -> None:
+    metrics = Metrics(POLICY)
+    metrics.export_state(Fleet(), per_node=True)
+    kinds = {family.name: family.type for family in metrics.registry.collect()}
+    assert kinds["kube_node_ready_retry_attempts_total"] == "gauge"
+    assert kinds["kube_node_ready_verification_retries"] == "counter"
+
+
+def test_right_to_create_pods() -> None:
+    held = objects.controller().rights("kube-node-ready-controller")
+    assert [what for what, verbs in held.items() if what.endswith(" pods") and "create" in verbs] == [
+        "kube-system pods"
+    ]
+
+
+def test_language() -> None:
+    assert not (ROOT / "go.mod").exists()
+    assert re.search("^test: ", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_order_of_checks() -> None:
+    assert "what it checks, all at the same time:" in worker._HELP
+
+
+def test_service_monitor() -> None:
+    made = objects.controller(controller={"metrics": {"serviceMonitor": {"enabled": True}}})
+    assert "ServiceMonitor" in made.kinds
+    assert "PodMonitor" in objects.daemonset(daemonset={"metrics": {"podMonitor": {"enabled": True}}}).kinds
+
+
+def test_egress() -> None:
+    policy = {"enabled": True}
+    (checking,) = objects.daemonset(networkPolicy=policy).of("NetworkPolicy")
+    assert checking["spec"]["egress"] == [{}]
+    workers = objects.controller(networkPolicy=policy).one("NetworkPolicy", "kube-node-ready-worker")
+    assert workers["spec"]["egress"] == [{}]
+
+
+def test_pulumi_module() -> None:
+    assert (COMPONENT / "backends" / "pulumi.py").is_file()
+    assert not [*COMPONENT.rglob("*.go")]
+
+
+def test_stubs() -> None:
+    protos = sorted((COMPONENT / "api" / "v1").glob("*.proto"))
+    assert [file.stem for file in (COMPONENT / "api" / "v1").glob("*_pb2.py")]
+    assert all(file.with_name(f"{file.stem}_pb2.py").is_file() for file in protos)
+
+
+def test_proto_path() -> None:
+    (path,) = re.findall("`(.+)`", specification.text("component/spec-file.md"))
+    package = path.removeprefix("apis/").removesuffix("/spec.proto").replace("/", ".")
+    assert not (ROOT / path).exists()
+    assert f"\npackage {package};\n" in (COMPONENT / "api" / "v1" / "spec.proto").read_text()
+
+
+def test_technical_docs() -> None:
+    assert not (ROOT / "docs" / "daemonset" / "docs").exists()
+    assert (ROOT / "docs" / "daemonset" / "reference.md").is_file()
