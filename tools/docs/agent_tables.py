@@ -1,6 +1,6 @@
 """Writes the tables in docs/ARCHITECTURE_DAEMONSET.md from what the code says.
 
-python -m kube_node_ready.daemonset.reference docs/ARCHITECTURE_DAEMONSET.md
+python -m tools.docs.agent_tables docs/ARCHITECTURE_DAEMONSET.md
 """
 
 import sys
@@ -9,11 +9,10 @@ from pathlib import Path
 
 from prometheus_client import Metric
 
-from kube_node_ready.daemonset.metrics import Metrics
-from kube_node_ready.daemonset.settings import default
-from kube_node_ready.daemonset.table import SETTINGS
+from kube_node_ready.agent.metrics import Metrics
+from kube_node_ready.settings.agent import FIELDS, default_text
 
-_BEGIN = "<!-- {}: written by `python -m kube_node_ready.daemonset.reference`; change the code, not this table -->"
+_BEGIN = "<!-- {}: written by `python -m tools.docs.agent_tables`; change the code, not this table -->"
 _END = "<!-- end -->"
 
 
@@ -35,8 +34,8 @@ def rewritten(page: str) -> str:
 
 def settings() -> str:
     rows = (
-        (f"`--{setting.flag}`", f"`{setting.variable}`", f"`{default(setting)}`".replace("``", ""), setting.about)
-        for setting in SETTINGS
+        (f"`--{field.flag}`", f"`{field.variable}`", f"`{default_text(field)}`".replace("``", ""), field.description)
+        for field in FIELDS
     )
     return _table(("flag", "variable", "default", ""), rows)
 

@@ -1,64 +1,68 @@
 """Writes docs/cli.md from what the code says.
 
-python -m kube_node_ready.console.reference > docs/cli.md
+python -m tools.docs.cli > docs/cli.md
 """
 
-import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
+import click
 from msgspec import Struct, inspect
 from msgspec.structs import fields
 
-from kube_node_ready.console import sample, told
-from kube_node_ready.console.parser import parser, verbs
-from kube_node_ready.verbs import VERBS
+from kube_node_ready.cli import status_json
+from kube_node_ready.cli.program import Command, program
+from kube_node_ready.commands import VERBS
+from tools.docs import cli_sample
 
 _PROGRAM = "kube-node-ready"
 _INTRODUCTION = """\
 # The command line
 
-<!-- Written by `python -m kube_node_ready.console.reference > docs/cli.md`; change the code, not this page. -->
+<!-- Written by `python -m tools.docs.cli > docs/cli.md`; change the code, not this page. -->
 
-`kube-node-ready VERB`, or `kubectl node-ready VERB`. It works with your kubeconfig and your rights, from any machine.
-What it tells of a node is decided by the controller's own code, from the same objects and from the configuration that
-is installed in the cluster, so it is what the controller thinks.
+This page is for cluster operators: it lists every command of `kube-node-ready`, which is also `kubectl node-ready`,
+with options, exit codes and required permissions. The command line uses your [kubeconfig](reference/kubeconfig.md) and
+your permissions, from any machine. It runs the controller's own decision code on the same objects and on the
+configuration that is installed in the cluster, so both come to the same result.
 
-`make build` makes `bin/kube-node-ready`, which needs a Python and nothing else; put it into your PATH, and beside it a
-link for kubectl: `ln -s kube-node-ready kubectl-node_ready`. (From a Python package, both are there.) Without a verb,
-`kube-node-ready` is [DaemonSet mode](ARCHITECTURE_DAEMONSET.md).
+`make build` makes `bin/kube-node-ready`, which needs only Python. Put it into your PATH, and beside it a link for
+kubectl: `ln -s kube-node-ready kubectl-node_ready`. The Python package has both:
+`pip install ".[cli]"` in a checkout.
+The image has only the command `check`. Without a command, `kube-node-ready` is
+[DaemonSet mode](ARCHITECTURE_DAEMONSET.md), or prints its help if you run it in a terminal without `NODE_NAME`.
 
-Colours and cut lines are for terminals (without colours if `NO_COLOR` is set); in a pipe everything is plain and whole,
-and a live view is one line for each change. Notes go to stderr. A right that is missing is named:
+Colors and truncated lines are for terminals, without colors if `NO_COLOR` is set. In a pipe, output is plain and
+complete, and a live view prints one line per change. Notes go to stderr. A missing permission is named:
 
-    kube-node-ready: you may not list nodes: ask for the verb "list" on "nodes"
+    kube-node-ready: you are not allowed to list nodes: ask for the verb "list" on "nodes"
 
-| verb | |
+| command | |
 |---|---|
 """
 _RIGHTS = """\
-## Rights
+## Permissions
 
-| to | needed | if you may not |
+| to | needed | otherwise |
 |---|---|---|
-| `status`, `explain`, `verify` | `list` on nodes; to watch, `watch` as well | it ends with exit code 3 |
-| have the configuration counted in | `list` on configmaps where it is installed | the defaults are assumed |
-| see running workers | `list` (`watch`) on pods there | only what is on record is told |
-| see what may be removed | `get` (`watch`) on the ConfigMap `kube-node-ready-removals` there | it is called unknown |
-| see Events | `list` on events in `default` | there are none |
-| see whether a controller is at work | `get` on its Lease | it is not told |
-| `verify`, `pause NODE`, `resume NODE` | `patch` on nodes | it ends with exit code 3 |
-| `pause`, `resume` | `patch` and `create` on configmaps there | it ends with exit code 3 |
+| `status`, `explain`, `verify` | `list` on nodes; to watch, `watch` as well | exit code 3 |
+| read the installed configuration | `list` on configmaps where it is installed | the defaults are assumed |
+| see running workers | `list` (`watch`) on pods there | only recorded results are shown |
+| see what can be removed | `get` (`watch`) on the ConfigMap `kube-node-ready-removals` there | shown as unknown |
+| see Events | `list` on events in `default` | Events are not shown |
+| see whether a controller is running | `get` on its Lease | not shown |
+| `verify`, `pause NODE`, `resume NODE` | `patch` on nodes; for `verify` also `get` | exit code 3 |
+| `pause`, `resume` | `patch` and `create` on configmaps there | exit code 3 |
 
-## Completion in the shell
+## Shell completion
 
     kube-node-ready completion bash > /etc/bash_completion.d/kube-node-ready
     kube-node-ready completion zsh > ~/.zfunc/_kube-node-ready      # with fpath+=~/.zfunc before compinit
     kube-node-ready completion fish > ~/.config/fish/completions/kube-node-ready.fish
 
-kubectl asks a program called `kubectl_complete-node_ready`, beside `kubectl-node_ready`. The Python package brings it;
-beside an executable of your own, this will do:
+The scripts need bash 4.4 or later, zsh or fish. kubectl runs a program called `kubectl_complete-node_ready`, beside
+`kubectl-node_ready`. The Python package contains it. Beside an executable, create it:
 
     printf '#!/bin/sh\\nexec kube-node-ready __complete "$@"\\n' > kubectl_complete-node_ready
     chmod +x kubectl_complete-node_ready
@@ -66,8 +70,8 @@ beside an executable of your own, this will do:
 _DATA = """\
 ## Data for scripts
 
-`status -o json` and `-o yaml` are a list of objects, one a node, in the order of the table. Keys are added in later
-versions; none changes its meaning.
+`status -o json` and `-o yaml` print a list of objects, one per node, in the order of the table. Later versions can add
+keys, but do not change the meaning of existing ones.
 
     kube-node-ready status -o json | jq -r '.[] | select(.verified | not) | .name'
 
@@ -79,48 +83,57 @@ def main() -> None:
 
 
 def page() -> str:
-    made = verbs(parser(_PROGRAM))
     return "\n".join(
         [
             _INTRODUCTION + "".join(f"| [{name}](#{name}) | {about} |\n" for name, about in VERBS.items()),
-            *(_section(name, made[name]) for name in VERBS),
-            _DATA + "".join(_shape(told.Told, "")),
+            *(_section(f"{_PROGRAM} {name}", program.commands[name]) for name in VERBS),
+            _DATA + "".join(_shape(status_json.NodeStatusJson, "")),
             _RIGHTS,
         ]
     )
 
 
-def _section(name: str, made: argparse.ArgumentParser) -> str:
-    inner = verbs(made)
-    if inner:
-        return "\n".join(_section(f"{name} {action}", one) for action, one in inner.items()).replace(
-            f"## {name} check", f"## {name}", 1
-        )
-    shown = _explained() if name == "explain" else ""
-    return f"## {name}\n\n{made.description}\n\n{''.join(_arguments(made))}\n{_indented(made.epilog or '')}{shown}"
+def _section(path: str, command: click.Command) -> str:
+    if isinstance(command, click.Group):
+        return "\n".join(_section(f"{path} {name}", inner) for name, inner in command.commands.items())
+    assert isinstance(command, Command), "all of the program's commands are ours"
+    name = path.removeprefix(f"{_PROGRAM} ")
+    title = "config" if name == "config check" else name
+    about = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
+    examples = "".join(f"    {path} {example}".rstrip() + "\n" for example in command.examples)
+    parts = [
+        f"## {title}",
+        about,
+        _arguments(command),
+        f"Examples:\n\n{examples}" if examples else "",
+        _exits(command.exits),
+    ]
+    return "\n\n".join(part.rstrip() for part in parts if part) + "\n" + (_explained() if name == "explain" else "")
+
+
+def _exits(exits: Mapping[int, str]) -> str:
+    return f"Exit codes: {', '.join(f'{code} {about}' for code, about in exits.items())}." if exits else ""
 
 
 def _explained() -> str:
-    lines = [f"    {line}".rstrip() for line in sample.explained()]
-    return "\n".join(["\nIt reads like this:\n", *lines, ""])
+    lines = [f"    {line}".rstrip() for line in cli_sample.explained()]
+    return "\n".join(["\nFor example:\n", *lines, ""])
 
 
-def _arguments(made: argparse.ArgumentParser) -> Iterator[str]:
-    yield "| | |\n|---|---|\n"
-    for action in made._actions:  # noqa: SLF001  argparse has no public list of them
-        if action.dest == "help":
-            continue
-        choices = f"one of {', '.join(f'`{choice}`' for choice in action.choices)}" if action.choices else ""
-        about = (action.help or "").replace("%(default)s", str(action.default))
-        names = [f"{option} {action.metavar}" if action.metavar else option for option in action.option_strings]
-        shown = ", ".join(f"`{name}`" for name in names or [str(action.metavar or action.dest)])
-        yield f"| {shown} | {'; '.join(filter(None, (about, choices)))} |\n"
+def _arguments(command: click.Command) -> str:
+    rows = [_argument(parameter) for parameter in command.params if parameter.name != "help"]
+    return "| | |\n|---|---|\n" + "".join(rows) if rows else ""
 
 
-def _indented(epilog: str) -> str:
-    """Examples as code, exit codes as a sentence."""
-    shown = "\n".join(f"  {line}" if line.startswith("  ") else line for line in epilog.splitlines())
-    return shown.replace("examples:\n", "Examples:\n\n").replace("exit codes:", "Exit codes:") + "\n"
+def _argument(parameter: click.Parameter) -> str:
+    about = str(getattr(parameter, "help", "") or "")
+    if isinstance(parameter.type, click.Choice):
+        about = f"{about} One of {', '.join(f'`{choice}`' for choice in parameter.type.choices)}."
+    metavar = str(parameter.metavar or "")
+    names = [f"{option} {metavar}".rstrip() for option in parameter.opts]
+    if isinstance(parameter, click.Argument):
+        names = [metavar or str(parameter.name).upper()]
+    return f"| {', '.join(f'`{name}`' for name in names)} | {about} |\n"
 
 
 def _shape(kind: type[Struct], before: str) -> Iterator[str]:

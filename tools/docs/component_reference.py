@@ -1,4 +1,4 @@
-"""`python -m kubernetes_daemonset.reference`: every field of a manifest, from the .proto files, as Markdown."""
+"""`python -m tools.docs.component_reference`: every field of a manifest, from the .proto files, as Markdown."""
 
 import sys
 from collections.abc import Iterator
@@ -8,16 +8,16 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
-from kubernetes_daemonset.explain import comment, message_below, type_of
+from kubernetes_daemonset.manifest.explain import comment, message_below, type_of
 
 _HEAD: Final = """\
 # Reference
 
-Every field of a KubernetesDaemonSet manifest. `kubernetes-daemonset explain spec.container.app` says the same on the
-command line. Names may be written in snake_case or camelCase. Numbers are those of the protobuf messages
-(`src/kubernetes_daemonset/api`); fields from 101 on are not in the original.
+<!-- Written by `make docs` from the .proto files; change those, not this page. -->
 
-<!-- Generated: python -m kubernetes_daemonset.reference > docs/daemonset/reference.md -->
+This page is for authors of manifests: it lists every field of a KubernetesDaemonSet manifest. `kubernetes-daemonset
+explain spec.container.app` prints the same on the command line. Names can be in snake_case or camelCase. Numbers are
+those of the protobuf messages (`src/kubernetes_daemonset/api`); fields from 101 on are not in the original.
 """
 
 

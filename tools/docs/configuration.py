@@ -1,52 +1,55 @@
 """Writes docs/configuration.md, and with `example` the complete example file, from what the code says.
 
-python -m kube_node_ready.reference > docs/configuration.md
-python -m kube_node_ready.reference example > examples/controller-config.yaml
+python -m tools.docs.configuration > docs/configuration.md
+python -m tools.docs.configuration example > examples/controller-config.yaml
 """
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 import yaml
-from msgspec import NODEFAULT, Struct, inspect
 
-from kube_node_ready.configuration import checks
-from kube_node_ready.configuration.environment import ORIGINAL
-from kube_node_ready.configuration.flags import add_flags
-from kube_node_ready.configuration.mistakes import within
-from kube_node_ready.configuration.model import Config
-from kube_node_ready.configuration.pods import Part, Worker, manifest
-from kube_node_ready.configuration.schema import Field, Kind, fields, kind_of, part_of
-from kube_node_ready.configuration.spelling import MOVED
+from kube_node_ready.settings.compat import RENAMED_KEYS
+from kube_node_ready.settings.config import add_flags, short_variables
+from kube_node_ready.settings.controller import CONFIG, Config
+from kube_node_ready.settings.engine import REQUIRED, Entries, Field, Items, Table
+from kube_node_ready.settings.readers import Choice, Reader
+from kube_node_ready.settings.structs import Section, manifest
+from kube_node_ready.settings.worker_pod import CHECKS, Image, Worker
+from kubekit.diagnostics import join_path
 
 _INTRODUCTION = """\
 # Configuration of the controller
 
-<!-- Written by `python -m kube_node_ready.reference > docs/configuration.md`; change the code, not this page. -->
+<!-- Written by `python -m tools.docs.configuration > docs/configuration.md`; change the code, not this page. -->
 
-`kube-node-ready-controller --config FILE` reads one YAML file. Every key has a default, so an empty file will do;
+This page is for cluster operators: it lists every key, environment variable and flag of the controller.
+`kube-node-ready-controller --config FILE` reads one YAML file. Every key but `worker.image.repository` has a default;
 [examples/controller-config.yaml](../examples/controller-config.yaml) has them all. What is unknown, of the wrong type
-or impossible in combination is refused at the start: all mistakes at once, each with its line and what would be right.
+or impossible in combination is rejected at the start: all errors in one list, each with its line and what is expected.
 
-    2 mistakes in the configuration:
-      - reconciliation.maxRetrys: unknown key (did you mean maxRetries?) [config.yaml line 7]
-      - logging.level: is loud, and must be debug, error, info or warn [LOG_LEVEL]
+The worker's image is the controller's own. The chart sets it. Elsewhere name it, or set the variable `POD_IMAGE` to the
+controller's image. If the workers' repository differs from it, or names no registry, the controller logs a warning.
 
-Later ones win: defaults, the file, environment variables, flags. A key without a value, or with `null`, is as good as
-absent. Numbers and switches may be quoted; text need not be (`tag: 1.10` is the tag 1.10). Anchors, aliases and `<<`
-work.
+    2 errors in the configuration:
+      - config.yaml:7: reconciliation.maxRetrys: unknown key; did you mean maxRetries?
+      - LOG_LEVEL: logging.level: "loud" is invalid; expected debug, info, warn or error
+
+Sources in ascending order of precedence: defaults, the file, environment variables, flags. A key without a value, or
+with `null`, counts as absent. Numbers and booleans can be quoted; text need not be (`tag: 1.10` is the tag 1.10).
+Anchors, aliases and `<<` work.
 """
 _VARIABLES = """\
 ## Environment variables
 
-Every field that holds a single value can be set by `KUBE_NODE_READY_` and its path in capitals:
+Every field with a single value can be set by `KUBE_NODE_READY_` and its path in capitals:
 `KUBE_NODE_READY_RECONCILIATION_MAX_RETRIES=7`, `KUBE_NODE_READY_WORKER_IMAGE_TAG=1.2.3`. Of the lists, those of the
 worker's checks can be given with commas: `KUBE_NODE_READY_WORKER_DNS_TEST_DOMAINS=example.com,example.org`. An empty
-variable counts as not set; an unknown one is refused, unless Kubernetes made it for a Service. Also read:
+variable counts as not set; an unknown one is rejected, unless Kubernetes created it for a Service. Also read:
 
 | variable | field |
 |---|---|
@@ -60,15 +63,16 @@ _FLAGS = """\
 _OLDER = """\
 ## Older files
 
-`controller: {config: …}`, the shape of Helm values, is read as what is in it. Keys of the flat `config:` section are
-refused with the place where the same is said today:
+`controller: {config: …}`, the structure of Helm values, is accepted: its contents are read. Keys of the flat `config:`
+section are rejected, with the key that replaces them:
 
-| then | now |
+| before | now |
 |---|---|
 """
 _EXAMPLE = """\
-# Every key of the controller's configuration, with its default. Keep what you change and leave out the rest.
-# docs/configuration.md says more. Both are written by `python -m kube_node_ready.reference`: change the code instead.
+# Every key of the controller's configuration, with its default; only worker.image.repository has none. Keep what you
+# change and leave out the rest.
+# docs/configuration.md has more details. `make docs` writes both files: change the code instead.
 """
 
 
@@ -77,87 +81,79 @@ def main() -> None:
 
 
 def page() -> str:
-    tops = [field for field in fields(Config).values() if not part_of(field.kind)]
-    sections = [(field, part) for field in fields(Config).values() if (part := part_of(field.kind))]
+    tables = {key: field for key, field in CONFIG.fields.items() if isinstance(field.reader, Table)}
+    tops = (field for field in CONFIG.fields.values() if field.key not in tables)
+    variables = short_variables() | {"POD_NAMESPACE": "worker.namespace, if that is empty"}
     return "\n".join(
         [
             _INTRODUCTION,
-            *(_section(field, part) for field, part in sections),
+            *map(_section, tables.values()),
             "## At the top\n\n" + _table((field.key, field, field.default) for field in tops),
-            _VARIABLES
-            + _rows(
-                (f"`{name}`", f"`{path}`")
-                for name, path in (ORIGINAL | {"POD_NAMESPACE": "worker.namespace, if that is empty"}).items()
-            ),
+            _VARIABLES + _rows((f"`{name}`", f"`{path}`") for name, path in sorted(variables.items())),
             _FLAGS + _rows(_flags()),
-            _OLDER + _rows((f"`config.{old}`", f"`{new}`") for old, new in MOVED.items()),
+            _OLDER + _rows((f"`config.{old}`", f"`{new}`") for old, new in RENAMED_KEYS.items()),
         ]
     )
 
 
 def example() -> str:
-    return _EXAMPLE + "".join(_written(Config, Config(), ""))
+    image = Image(repository="registry.example/team/kube-node-ready")  # the one key without a default
+    return _EXAMPLE + "".join(_written(CONFIG, Config(worker=Worker(image=image)), ""))
 
 
-def _section(field: Field, part: type[Part]) -> str:
-    text = f"## {field.key}\n\n{field.description}\n\n{_table(_deep(part, field.default, ''))}"
+def _section(field: Field) -> str:
+    assert isinstance(field.reader, Table)
+    own = (row for row in _deep(field.reader, field.default, "") if row[0] not in CHECKS or field.key != "worker")
+    text = f"## {field.key}\n\n{field.description}\n\n{_table(own)}"
     if field.key == "worker":
-        text += "\nWhat the worker checks:\n\n" + _HEAD + _rows(_check_rows())
-    for path, item in _item_parts(part, field.key):
+        text += "\nWhat the worker checks:\n\n" + _table((key, check, check.default) for key, check in CHECKS.items())
+    for path, item in _item_tables(field.reader, field.key):
         text += f"\nEach of `{path}`:\n\n{_table(_deep(item, None, ''))}"
     return text
 
 
-_HEAD = "| key | default | must be | |\n|---|---|---|---|\n"
+_HEAD = "| key | default | expected | |\n|---|---|---|---|\n"
 
 
-def _table(found: Iterator[tuple[str, Field, Any]]) -> str:
+def _table(rows: Iterable[tuple[str, Field, Any]]) -> str:
     return _HEAD + _rows(
-        (f"`{path}`", _default(default), _must(field.kind), field.description) for path, field, default in found
+        (f"`{path}`", _default(default), _expected(field.reader), field.description) for path, field, default in rows
     )
 
 
-def _deep(part: type[Part], base: Any, path: str) -> Iterator[tuple[str, Field, Any]]:  # noqa: ANN401  a Part, or none
+def _deep(table: Table, base: Any, path: str) -> Iterator[tuple[str, Field, Any]]:  # noqa: ANN401  a Section, or none
     """Fields and the fields within them, each with the default it has here."""
-    for field in fields(part).values():
-        at, default = within(path, field.key), getattr(base, field.name, field.default)
-        if inner := part_of(field.kind):
-            yield from _deep(inner, default, at)
+    for field in table.fields.values():
+        at, default = join_path(path, field.key), getattr(base, field.name, field.default)
+        if isinstance(field.reader, Table):
+            yield from _deep(field.reader, default, at)
         else:
             yield at, field, default
 
 
-def _item_parts(part: type[Part], path: str) -> Iterator[tuple[str, type[Part]]]:
-    """Parts that stand in lists, wherever they are within this part."""
-    for field in fields(part).values():
-        at = within(path, field.key)
-        if inner := part_of(field.kind):
-            yield from _item_parts(inner, at)
-        elif isinstance(field.kind.type, inspect.VarTupleType) and (
-            inner := part_of(kind_of(field.kind.type.item_type))
-        ):
-            yield at, inner
-            yield from _item_parts(inner, f"{at}[]")
+def _item_tables(table: Table, path: str) -> Iterator[tuple[str, Table]]:
+    """Tables of what is in lists, wherever they are within this one."""
+    for field in table.fields.values():
+        at = join_path(path, field.key)
+        if isinstance(field.reader, Table):
+            yield from _item_tables(field.reader, at)
+        elif isinstance(field.reader, Items) and isinstance(field.reader.item, Table):
+            yield at, field.reader.item
+            yield from _item_tables(field.reader.item, f"{at}[]")
 
 
-def _check_rows() -> Iterator[tuple[str, ...]]:
-    for name, text in checks.ABOUT.items():
-        yield f"`{name}`", _default(checks.default(name)), checks.must_be(name), text
-
-
-def _rows(rows: Iterator[tuple[str, ...]]) -> str:
+def _rows(rows: Iterable[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def _must(kind: Kind) -> str:
-    if isinstance(kind.type, inspect.VarTupleType):
-        inner = kind_of(kind.type.item_type)
-        return "a list" if part_of(inner) or isinstance(inner.type, inspect.DictType) else f"a list, each {inner.must}"
-    return kind.must
+def _expected(reader: Reader) -> str:
+    if isinstance(reader, Items) and not isinstance(reader.item, Table | Entries):
+        return f"a list, each {reader.item.expected}"
+    return reader.expected
 
 
 def _default(value: Any) -> str:  # noqa: ANN401  any field's
-    if value is NODEFAULT:
+    if value is REQUIRED:
         return "required"
     return "none" if value is None else f"`{_yaml(value)}`"
 
@@ -170,27 +166,22 @@ def _flags() -> Iterator[tuple[str, str]]:
         yield name, action.help or ""
 
 
-def _written(part: type[Part], base: Any, indent: str) -> Iterator[str]:  # noqa: ANN401  a Part
-    for field in fields(part).values():
-        value = getattr(base, field.name)
-        inner = part_of(field.kind)
+def _written(table: Table, base: Any, indent: str) -> Iterator[str]:  # noqa: ANN401  a Section
+    for field in table.fields.values():
+        value = getattr(base, field.name, field.default)
         yield from _comment(field, indent)
-        if inner:
+        if isinstance(field.reader, Table):
             yield f"{indent}{field.key}:\n"
-            yield from _written(inner, value, f"{indent}  ")
+            yield from _written(field.reader, value, f"{indent}  ")
         else:
             yield from _entry(field.key, value, indent)
             yield from _shown_example(field, indent)
-    if part is Worker:
-        for name, text in checks.ABOUT.items():
-            yield f"{indent}# {text}\n"
-            yield from _entry(name, checks.default(name), indent)
 
 
 def _comment(field: Field, indent: str) -> Iterator[str]:
     if not indent:
         yield "\n"
-    choices = f" ({field.kind.must})" if isinstance(field.kind.type, inspect.LiteralType) else ""
+    choices = f" ({field.reader.expected})" if isinstance(field.reader, Choice) else ""
     yield f"{indent}# {field.description.removesuffix('.')}{choices}.\n"
 
 
@@ -222,8 +213,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  any field's
         return f"{value.total_seconds():g}s"
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, Struct):
-        assert isinstance(value, Part)
+    if isinstance(value, Section):
         return manifest(value)
     if isinstance(value, tuple):
         return [_plain(item) for item in value]

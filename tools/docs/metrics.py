@@ -1,32 +1,35 @@
-"""Writes docs/metrics.md from the metrics themselves: python -m kube_node_ready.metrics_page > docs/metrics.md"""
+"""Write docs/reference/metrics.md from the metrics themselves."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from prometheus_client import Metric
 
-from kube_node_ready.daemonset import reference
-from kube_node_ready.metrics import Metrics
-from kube_node_ready.verify.model import Gate, Node, Outcome, Phase, Policy, Record, RemovalPolicy
+from kube_node_ready.api.record import Outcome, VerificationRecord
+from kube_node_ready.controller.metrics import Metrics
+from kube_node_ready.verification.model import Gate, Node, Phase, Policy, RemovalPolicy
+from tools.docs import agent_tables
 
 _HEAD = """\
 # Metrics
 
-<!-- Written by `python -m kube_node_ready.metrics_page > docs/metrics.md`; change the code, not this page. -->
+<!-- Written by `make docs`; change the code, not this page. -->
 
-## Of the controller
+This page is for operators who build alerts and dashboards: it lists every series of both modes.
 
-At `:8080/metrics`. Every series whose labels are known beforehand is there from the start, as 0. Series of single nodes
-go when the node goes; `metrics.perNode: false` switches them off.
+## Controller
 
-| series | type | labels | what it says |
+Served at `:8080/metrics`. Every series whose labels are known in advance exists from the start, with the value 0.
+Series per node are removed with the node; `metrics.perNode: false` turns them off.
+
+| series | type | labels | meaning |
 |---|---|---|---|
 """
 _DAEMONSET = """
-## Of DaemonSet mode
+## DaemonSet mode
 
-At `:8080/metrics` of every pod. A pod tells of its own node, and its series go when it goes: with the pattern *once*,
-when the node is verified.
+Served at `:8080/metrics` of every pod. A pod reports its own node, and its series end with the pod: in the pattern
+*once*, when the node is verified.
 
 """
 
@@ -34,7 +37,7 @@ when the node is verified.
 class _Example:
     """One node, so that series of nodes show which labels they have."""
 
-    nodes = (Node("a", "uid", labelled=True, record=Record(1, outcome=Outcome.PASSED)),)
+    nodes = (Node("a", "uid", labelled=True, record=VerificationRecord(1, outcome=Outcome.PASSED)),)
     workers = ()
     phases: Mapping[str, Phase] = MappingProxyType({})
     queue_depth = 0
@@ -43,9 +46,9 @@ class _Example:
 
 def page() -> str:
     metrics = Metrics(Policy((Gate("node-ready/unverified", "NoSchedule"),), removal=RemovalPolicy()))
-    metrics.describe(_Example(), per_node=True)
+    metrics.export_state(_Example(), per_node=True)
     families = sorted(metrics.registry.collect(), key=lambda family: family.name)
-    return _HEAD + "".join(f"{_row(family, metrics)}\n" for family in families) + _DAEMONSET + reference.metrics()
+    return _HEAD + "".join(f"{_row(family, metrics)}\n" for family in families) + _DAEMONSET + agent_tables.metrics()
 
 
 def _row(family: Metric, metrics: Metrics) -> str:
