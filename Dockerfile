@@ -33,4 +33,4 @@ LABEL org.opencontainers.image.title="kube-node-ready" \
 COPY --from=build /image /
 WORKDIR /
 USER 1000:1000
-ENTRYPOINT ["/kube-node-ready-controller"]
+ENTRYPOINT ["/kube-node-ready"]

@@ -8,10 +8,13 @@ PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
 # Memory is had more easily than processors: a control plane that collects garbage less often takes a tenth less of them.
 ON_CLUSTERS := GOGC=400 $(PYTEST)
+# In the order of collection; by default, xdist starts files with many tests first, however short these are.
+BY_FILE := --dist=loadfile --no-loadscope-reorder
 INSTALLED := .venv/.installed
+CONTRACT := tests/contract tests/cluster/test_contract.py
 
-.PHONY: help setup run stop test lint fmt proto types unit property cluster e2e karpenter old-kubernetes bench chart mutants audit image image-test \
-	docker-build build build-controller build-worker build-all pins clean
+.PHONY: help setup run stop test lint fmt proto types unit property cluster shared alone e2e karpenter old-kubernetes bench chart contract docs mutants \
+	audit image image-test docker-build build build-controller build-worker build-all pins clean
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +29,11 @@ run: setup ## see it work: an embedded cluster, three gated nodes, one of them b
 stop: $(INSTALLED) ## take the embedded cluster away again; all checkouts of a user share it
 	@$(PYTHON) -m lab down
 
-test: lint types unit property cluster e2e ## everything that CI runs
+# Tests marked `alone` need a machine without other clusters, and mostly wait. Property tests start no clusters, and compute.
+test: $(INSTALLED) ## everything that CI runs
+	@$(MAKE) --no-print-directory lint types unit
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target property alone
+	@$(MAKE) --no-print-directory shared e2e
 
 lint: $(INSTALLED) ## style, layers, the format of the lab's Go files, and the .proto files
 	.venv/bin/ruff check
@@ -47,19 +54,24 @@ types: $(INSTALLED) ## check the types
 	.venv/bin/mypy
 
 unit: setup ## tests of single units: seconds
-	$(PYTEST) --numprocesses=logical --dist=worksteal tests/unit
+	$(PYTEST) --numprocesses=logical --dist=worksteal tests/unit tests/contract
 
 property: $(INSTALLED) ## tests of what must hold for every input
 	$(PYTEST) --numprocesses=logical tests/property
 
-# These tests wait more than they work, so several clusters do it at a time.
-cluster: setup ## tests and attacks against a real control plane with simulated nodes
+cluster: shared ## tests and attacks against a real control plane with simulated nodes
+	@$(MAKE) --no-print-directory alone
+
+# These tests wait more than they compute, so several clusters run at a time. tests/conftest.py starts the longest files first.
+shared: setup
 	@$(PYTHON) -m lab build --terraform
-	$(ON_CLUSTERS) --numprocesses=5 --dist=loadfile -m "not alone" tests/cluster tests/attacks
+	$(ON_CLUSTERS) --numprocesses=5 $(BY_FILE) -m "not alone" tests/cluster tests/attacks
+
+alone: setup
 	$(ON_CLUSTERS) -m alone tests/cluster
 
 e2e: setup ## tests on real nodes
-	$(ON_CLUSTERS) --numprocesses=2 --dist=loadfile tests/e2e
+	$(ON_CLUSTERS) --numprocesses=2 $(BY_FILE) tests/e2e
 
 karpenter: setup ## tests with the real Karpenter, which is built first: 4 minutes, once; not part of `make test`
 	$(PYTHON) -m lab build --karpenter
@@ -69,13 +81,19 @@ old-kubernetes: setup ## the chart on Kubernetes 1.31, which is built first: 9 m
 	$(PYTHON) -m lab build --kubernetes 1.31.4
 	$(PYTEST) tests/old_kubernetes
 
-mutants: $(INSTALLED) ## do the tests notice every small change to the decision core? minutes; MODULES="budget patches" for some
+contract: setup ## rewrite the golden files of what users depend on, after an intended change; 2 minutes
+	CONTRACT=write $(PYTEST) --numprocesses=logical $(CONTRACT)
+
+docs: $(INSTALLED) ## write the pages that list what the code has, and the tables of CONTRIBUTING.md
+	@$(PYTHON) -m tools.docs
+
+mutants: $(INSTALLED) ## do the tests notice every small change to the decision core? minutes; MODULES="removal_budget patches" for some
 	@$(PYTHON) -m tests.mutants $(MODULES)
 
 audit: $(INSTALLED) ## ask OSV, over the network, for known vulnerabilities of the pinned Python packages
 	@$(PYTHON) scripts/audit
 
-bench: setup ## measure everything on a quiet machine and write docs/performance.md: an hour; STEPS="burst idle" for some
+bench: setup ## measure everything on a quiet machine and write docs/reference/performance.md: an hour; STEPS="burst idle" for some
 	@$(PYTHON) -m bench.all $(STEPS)
 
 image: $(INSTALLED) ## the container image and its bill of materials into dist/, without a container engine
@@ -100,7 +118,7 @@ build-all: $(INSTALLED) ## all three
 	@$(PYTHON) -m release executables
 
 chart: setup ## lint the chart and run its tests
-	$(PYTEST) tests/unit/test_chart.py
+	$(PYTEST) tests/unit/chart
 
 pins: $(INSTALLED) ## pin the Python packages anew, with hashes
 	@scripts/pin-python-packages

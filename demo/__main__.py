@@ -1,4 +1,4 @@
-"""`make run`: nodes join gated, the operator is installed, two nodes open, and one that is broken stays shut."""
+"""`make run`: gated nodes join, the operator is installed, two nodes are released, and a broken one stays gated."""
 
 import argparse
 import contextlib
@@ -18,7 +18,7 @@ from lightkube.resources.core_v1 import Node, Pod
 
 from demo import stage
 from demo.stage import Nodes
-from lab import LabError, invocation, network, runs, waiting
+from lab import LabError, command_hint, network, runs, waiting
 from lab.plane import ADMIN_KUBECONFIG
 from lab.progress import say
 
@@ -31,15 +31,15 @@ _LOOK = "kubectl get nodes"
 
 
 def main() -> NoReturn:
-    # So that being asked to stop unwinds like Ctrl-C, and leaves nothing behind.
+    # SIGTERM unwinds like Ctrl-C, so that nothing is left behind.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     arguments = _parser().parse_args()
     try:
         sys.exit(_run(arguments.name, simulate=arguments.simulated))
-    except (LabError, OSError) as why:
-        sys.exit(f"lab: {why}")
-    except (ApiError, httpx2.HTTPError) as why:
-        sys.exit(f"lab: the API server did not do as it was asked: {why}")
+    except (LabError, OSError) as error:
+        sys.exit(f"lab: {error}")
+    except (ApiError, httpx2.HTTPError) as error:
+        sys.exit(f"lab: API request failed: {error}")
     except KeyboardInterrupt:
         say("interrupted; what had been started is gone again")
         sys.exit(128 + signal.SIGINT)
@@ -47,14 +47,14 @@ def main() -> NoReturn:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--simulated", action="store_true", help="simulated nodes, also where real ones are possible")
-    parser.add_argument("--name", default=runs.DEFAULT_NAME, help="of the cluster (%(default)s)")
+    parser.add_argument("--simulated", action="store_true", help="use simulated nodes even if real ones are possible")
+    parser.add_argument("--name", default=runs.DEFAULT_NAME, help="name of the cluster (%(default)s)")
     return parser
 
 
 def _run(cluster: str, *, simulate: bool) -> int:
     if runs.kept(cluster):
-        say(f"the cluster is up already, and this is how it stands; `{_stop(cluster)}` takes it away")
+        say(f"the cluster is up already, and this is its state; `{_stop(cluster)}` removes it")
         return _watch_and_tell(cluster)
     if not simulate and not network.is_root():
         say("real nodes need root, so these are simulated")
@@ -73,7 +73,7 @@ def _run(cluster: str, *, simulate: bool) -> int:
 
 
 def _watch_and_tell(cluster: str) -> int:
-    """Of a cluster that was up before."""
+    """Show the state of a cluster that is already running."""
     if (code := _watch(cluster)) not in (0, _SOME_NODE_IS_GATED, _INTERRUPTED):
         return code
     with _client(cluster) as client:
@@ -83,14 +83,14 @@ def _watch_and_tell(cluster: str) -> int:
 
 
 def _watch(cluster: str) -> int:
-    """The live table, until every node has passed or failed: the command that users have.
+    """Show the live table of `status --watch` until every node has passed or failed.
 
-    However this ends, that ends first: it has a terminal to give back.
+    The command always stops first, because it restores the terminal.
     """
     words = ["status", "--watch", "--until=settled", f"--timeout={_PATIENCE}"]
     environment = {**os.environ, "KUBECONFIG": str(_kubeconfig(cluster)), "NO_PROXY": "*", "no_proxy": "*"}
     asked: list[int] = []
-    # Neither raises, not even while the table is being started; and Ctrl-C reaches it without us.
+    # Neither raises an error, even while the table starts; and Ctrl-C reaches it directly.
     handlers = {signal.SIGINT: lambda *_: None, signal.SIGTERM: lambda number, _: asked.append(number)}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
@@ -115,7 +115,7 @@ def _missed(nodes: Nodes) -> int:
 
 def _tell(cluster: str, nodes: Nodes, begun: datetime) -> int:
     with _client(cluster) as client:
-        with contextlib.suppress(LabError):  # a gate opens first; the condition and the workload follow
+        with contextlib.suppress(LabError):  # the gate is removed first; the condition and the workload follow
             waiting.until("all is told", lambda: all(_opened(client, nodes).values()) and _places(client), _A_MOMENT)
         opened, places = _opened(client, nodes), _places(client)
     if shut := [name for name, at in opened.items() if at is None]:
@@ -137,11 +137,11 @@ def _tell_what_to_try(cluster: str, nodes: Nodes) -> None:
     rows = [
         (_lab(cluster, _LOOK), "look around: kubectl, with any of its words"),
         (_lab(cluster, "shell"), "a shell with kubectl, helm and kube-node-ready; in it:"),
-        (f"  kube-node-ready explain {nodes.broken}", "the whole story of one node"),
-        (f"  kube-node-ready verify {nodes.sound[0]} --wait", "have a node prove itself again"),
+        (f"  kube-node-ready explain {nodes.broken}", "show everything about one node"),
+        (f"  kube-node-ready verify {nodes.sound[0]} --wait", "verify a node again"),
         ("  kube-node-ready status --watch", "the table, live"),
-        (_lab(cluster, f"heal {nodes.broken}"), "mend it; it opens by itself at its next attempt"),
-        (_stop(cluster), "take it all away"),
+        (_lab(cluster, f"heal {nodes.broken}"), "repair it; its next attempt opens it"),
+        (_stop(cluster), "remove everything"),
     ]
     width = max(len(command) for command, _ in rows)
     for command, what in rows:
@@ -157,7 +157,7 @@ def _opened(client: Client, nodes: Nodes) -> dict[str, datetime | None]:
 
 
 def _places(client: Client) -> list[str]:
-    """Where the workload's pods run. None, until all of them do."""
+    """Return where the workload's pods run, or None until all of them run."""
     pods = list(client.list(Pod, labels={"app": stage.WORKLOAD}))
     if not all(pod.status and pod.status.phase == "Running" for pod in pods):
         return []
@@ -175,7 +175,7 @@ def _stop(cluster: str) -> str:
 
 
 def _lab(cluster: str, words: str) -> str:
-    return invocation.lab(words if cluster == runs.DEFAULT_NAME else f"--name {cluster} {words}")
+    return command_hint.lab(words if cluster == runs.DEFAULT_NAME else f"--name {cluster} {words}")
 
 
 def _kubeconfig(cluster: str) -> Path:

@@ -1,4 +1,4 @@
-"""The image as `make image` builds it, for nodes of the lab. Built once for the same content."""
+"""The image as `make image` builds it, for nodes of the lab. Built once per content."""
 
 import contextlib
 import hashlib
@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 from kube_node_ready import __version__
 from lab import build
 from lab.errors import LabError
-from release import facts, stamp, wheels
+from release import build_info, image_spec, wheels
 
 CHECKOUT = Path(__file__).parents[1]
-REPOSITORY = f"lab.local/{facts.NAME}"
+REPOSITORY = f"lab.local/{image_spec.NAME}"
 TAG = __version__
 NAME = f"{REPOSITORY}:{TAG}"
 WORKER = "/kube-node-ready-worker"
@@ -24,7 +24,7 @@ _SECONDS_TO_IMPORT = 3600
 
 
 def archive() -> Path:
-    """The image's OCI archive, in the lab's cache. The first build takes half a minute, and apt."""
+    """Return the image's OCI archive in the lab's cache. The first build takes half a minute and requires apt."""
     identity = _identity()
     final = build.cache() / f"image-{identity}.tar"
     if not final.exists():
@@ -37,7 +37,7 @@ def archive() -> Path:
 
 def _build(folder: Path, identity: str) -> Path:
     words = ["--arch", wheels.machine_architecture(), "--name", REPOSITORY, "--into", str(folder)]
-    # Not the commit: what is tested is seldom committed yet, and the same content is to be the same image.
+    # Not the commit: tested code is often uncommitted, and the same content must result in the same image.
     told = {"VERSION": TAG, "COMMIT_HASH": identity, "BUILD_DATE": "2026-01-01T00:00:00Z"}
     command = [sys.executable, "-m", "release", "image", *words]
     environment = {**os.environ, **told}
@@ -56,14 +56,14 @@ def _identity() -> str:
 
 
 def _ingredients() -> Iterator[Path]:
-    for name in stamp.INGREDIENTS:
+    for name in build_info.INGREDIENTS:
         top = CHECKOUT / name
         files = sorted(top.rglob("*")) if top.is_dir() else [top]
         yield from (path for path in files if path.is_file() and "__pycache__" not in path.parts)
 
 
 def _forget_former(final: Path) -> None:
-    """But not what another run may yet give to a node."""
+    """Remove old archives, except those that another run can still import."""
     for former in final.parent.glob("image-*.tar"):
         with contextlib.suppress(FileNotFoundError):
             if former != final and former.stat().st_mtime < time.time() - _SECONDS_TO_IMPORT:

@@ -1,4 +1,4 @@
-"""The stage for `make run`: a cluster that stays, gated nodes of which one is broken, a workload, the operator."""
+"""The setup of `make run`: a cluster that stays, gated nodes of which one is broken, a workload, the operator."""
 
 import contextlib
 import json
@@ -18,14 +18,14 @@ from lab.progress import say
 GATE = lab.Taint("node-ready/unverified", value="true")
 NAMESPACE = "kube-system"
 WORKLOAD = "hello"
-_RETRY_SECONDS = 20  # whoever heals the broken node should see it open, and not wait for minutes
+_RETRY_SECONDS = 20  # after healing the broken node, its release should not take minutes
 CHART = image.CHECKOUT / "deploy" / "helm" / "kube-node-ready"
 _CONTROLLER = Path(sys.executable).with_name("kube-node-ready-controller")
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """Those on the stage, by name."""
+    """The nodes of the demo, by name."""
 
     sound: tuple[str, ...]
     broken: str
@@ -36,7 +36,7 @@ SIMULATED = Nodes(("node-0", "node-1"), "broken-0")
 
 
 def with_real_nodes(cluster: str) -> Nodes:
-    """Three nodes by kubelets of their own, and the operator by its chart and its image."""
+    """Start three real nodes, and install the operator with its chart and image."""
     with _image() as archive, lab.plane(keep_as=cluster) as plane:
         say(f"starting three nodes that join with the taint {GATE.key}, one with broken DNS")
         nodes = plane.start_nodes(*REAL.sound, REAL.broken, taints=[GATE])
@@ -50,13 +50,13 @@ def with_real_nodes(cluster: str) -> Nodes:
 
 
 def with_simulated_nodes(cluster: str) -> Nodes:
-    """Three nodes whose pods end as the lab decides; the controller, which has nowhere to run, is a process here."""
+    """Start three simulated nodes; the controller cannot run on them, so it is a local process."""
     with lab.plane(keep_as=cluster) as plane:
         say(f"starting three simulated nodes that join with the taint {GATE.key}, one with broken DNS")
         say("what their checks find, and how long they take, is made up")
-        plane.fake_nodes(2, prefix="node", verdict=lab.passes(_report(dns_error="")), taints=[GATE])
+        plane.simulated_nodes(2, prefix="node", verdict=lab.passes(_report(dns_error="")), taints=[GATE])
         no_answer = lab.fails(_report(dns_error="no answer from 10.96.0.10:53 by UDP within 10 s"))
-        plane.fake_nodes(1, prefix="broken", verdict=no_answer, taints=[GATE])
+        plane.simulated_nodes(1, prefix="broken", verdict=no_answer, taints=[GATE])
         _start_workload(plane)
         say("starting the controller")
         plane.kubectl("create", "serviceaccount", "kube-node-ready-worker", f"--namespace={NAMESPACE}")
@@ -66,14 +66,14 @@ def with_simulated_nodes(cluster: str) -> Nodes:
 
 @contextlib.contextmanager
 def _image() -> Iterator[Callable[[], Path]]:
-    """The image, built while the cluster starts."""
+    """Build the image while the cluster starts."""
     say("building the image meanwhile (half a minute the first time)")
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(image.archive).result
 
 
 def _start_workload(plane: Plane) -> None:
-    """Two pods that want a node each, and tolerate no gate."""
+    """Start two pods that require different nodes and do not tolerate the gate."""
     say(f"starting a workload, Deployment {WORKLOAD}, whose two pods have to wait")
     labels = {"app": WORKLOAD}
     apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
@@ -108,7 +108,7 @@ def _install(plane: Plane) -> None:
 
 
 def _start_controller(plane: Plane) -> None:
-    """It lives as long as the cluster, whose `down` ends it with the rest."""
+    """Start the controller as a process that runs as long as the cluster; `down` stops it."""
     config = plane.run.folder / "controller.yaml"
     repository, _, tag = images.TOOLBOX.rpartition(":")
     worker = {"namespace": NAMESPACE, "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"}}
@@ -122,7 +122,7 @@ def _start_controller(plane: Plane) -> None:
 
 
 def _tell_the_command_line(plane: Plane, config: str) -> None:
-    """It looks for the configuration where the chart would have put it."""
+    """Create the ConfigMap of the chart, in which the command line looks for the configuration."""
     labels = {"app.kubernetes.io/name": "kube-node-ready", "app.kubernetes.io/component": "controller"}
     metadata = {"name": "kube-node-ready-controller", "namespace": NAMESPACE, "labels": labels}
     made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": config}}
@@ -130,7 +130,7 @@ def _tell_the_command_line(plane: Plane, config: str) -> None:
 
 
 def _report(*, dns_error: str) -> str:
-    """What a worker says at its end."""
+    """Return the termination message of a worker."""
     took = {"dns": 10_003 if dns_error else 4, "api": 12, "network": 3, "services": 9, "payload": 15, "clock": 11}
     dns = {"ok": not dns_error, "target": "kubernetes.default.svc.cluster.local", "error": dns_error}
     checks = [{"name": name, "ok": True, "ms": ms, **(dns if name == "dns" else {})} for name, ms in took.items()]

@@ -17,7 +17,7 @@ them all. The program is bin/kube-node-ready-controller, if `make build-controll
 Workers need an image that the nodes can pull, and a ServiceAccount with its rights:
 
   export KUBE_NODE_READY_WORKER_IMAGE_REPOSITORY=registry.example/team/kube-node-ready
-  export KUBE_NODE_READY_WORKER_IMAGE_TAG=0.1.0
+  export KUBE_NODE_READY_WORKER_IMAGE_TAG=1.0.0-alpha.1
   helm template kube-node-ready deploy/helm/kube-node-ready --namespace=kube-system --set=admissionPolicy.enabled=true \
     --show-only=templates/worker/serviceaccount.yaml --show-only=templates/worker/rbac.yaml | kubectl apply -f -
 
@@ -42,13 +42,13 @@ done
 config=${CONFIG_FILE:-$here/controller-config.yaml}
 [ -f "$config" ] || fail 2 "there is no configuration $config; CONFIG_FILE names it"
 
-# KUBECONFIG may name several files; the first that is there counts.
+# KUBECONFIG can name several files, which are merged as kubectl does; those that do not exist are skipped.
 named=${KUBECONFIG:-${HOME-}/.kube/config}
 kubeconfig=
 set -f
 IFS=:
 for file in $named; do
-    [ -f "$file" ] && kubeconfig=$file && break
+    [ -f "$file" ] && kubeconfig=$named && break
 done
 unset IFS
 [ "$kubeconfig" ] || fail 3 "there is no kubeconfig $named; KUBECONFIG names another one"

@@ -15,7 +15,7 @@ What only a pod can try, such as to reach other pods, is skipped and says so; wh
 The program is bin/kube-node-ready-worker, if `make build-worker` made one, or else the checkout's own. The one in bin/
 needs a Python and nothing else: copied to a node, it checks that very node.
 
-Exit codes: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 no way to Kubernetes, 10 something unexpected.
+Exit codes: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 no access to Kubernetes, 10 an unexpected error.
 END
 }
 
@@ -37,13 +37,13 @@ done
 config=${CONFIG_FILE:-$here/worker-config.yaml}
 [ -f "$config" ] || fail 2 "there is no configuration $config; CONFIG_FILE names it"
 
-# KUBECONFIG may name several files; the first that is there counts.
+# KUBECONFIG can name several files, which are merged as kubectl does; those that do not exist are skipped.
 named=${KUBECONFIG:-${HOME-}/.kube/config}
 kubeconfig=
 set -f
 IFS=:
 for file in $named; do
-    [ -f "$file" ] && kubeconfig=$file && break
+    [ -f "$file" ] && kubeconfig=$named && break
 done
 unset IFS
 [ "$kubeconfig" ] || fail 3 "there is no kubeconfig $named; KUBECONFIG names another one"

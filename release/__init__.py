@@ -1,4 +1,4 @@
-"""What leaves this repository: the container image with its bill of materials, and executables that need no checkout.
+"""Release artifacts: the container image with its bill of materials, and standalone executables.
 
-`python -m release --help`. The story, with figures, is docs/image.md.
+`python -m release --help`. The story, with figures, is docs/how-to/image.md.
 """

@@ -1,4 +1,4 @@
-"""argv -> what is to be made. `make image`, `make build-all` and the Dockerfile call this."""
+"""The command line of releases, which `make image`, `make build-all` and the Dockerfile call."""
 
 import argparse
 import os
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from release import debian, executables, facts, oci, sbom, stamp, tree, wheels
+from release import build_info, debian, executables, image_spec, oci, rootfs, sbom, wheels
+from release.build_info import BuildInfo
+from release.content_cache import ContentCache, default_folder
 from release.errors import ReleaseError
 from release.image import Builder, Parts, workbench
 from release.oci import Image
-from release.stamp import Stamp
-from release.store import Store, default_folder
-from release.workbench import Workbench
+from release.target_python import TargetPython
 
 _CHECKOUT = Path(__file__).parent.parent
 
@@ -22,40 +22,48 @@ _CHECKOUT = Path(__file__).parent.parent
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = _parser().parse_args(argv)
     try:
-        build = stamp.of_checkout(_CHECKOUT, os.environ)
-        store = Store(arguments.cache)
+        build = build_info.of_checkout(_CHECKOUT, os.environ)
+        store = ContentCache(arguments.cache)
         arguments.run(arguments, Builder(_CHECKOUT, build, store))
         store.forget_unused()
-    except ReleaseError as why:
-        sys.exit(f"release: {why}")
+    except ReleaseError as error:
+        sys.exit(f"release: {error}")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m release", description="Makes what leaves this repository.")
-    parser.add_argument("--cache", type=Path, default=default_folder(), help="where downloads are kept (%(default)s)")
+    parser = argparse.ArgumentParser(prog="python -m release", description="Build the release artifacts.")
+    parser.add_argument("--cache", type=Path, default=default_folder(), help="directory for downloads (%(default)s)")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
 
-    image = verbs.add_parser("image", help="the container image, as an OCI archive, and its bill of materials")
-    image.add_argument("--arch", action="append", choices=facts.ARCHITECTURES, help="all of them, unless named")
+    image = verbs.add_parser("image", help="build the container image, as an OCI archive, and its bill of materials")
+    image.add_argument("--arch", action="append", choices=image_spec.ARCHITECTURES, help="default: all")
     image.add_argument("--into", type=Path, default=Path("dist"), metavar="FOLDER")
-    image.add_argument("--name", default=facts.NAME, help="how it is called where it is loaded (%(default)s)")
+    image.add_argument(
+        "--name", type=_name, default=image_spec.NAME, help="name of the imported image, without a tag (%(default)s)"
+    )
     image.set_defaults(run=_image)
 
-    root = verbs.add_parser("root", help="the image's file system, as a folder")
-    root.add_argument("--arch", choices=facts.ARCHITECTURES, help="this machine's, unless named")
+    root = verbs.add_parser("root", help="write the image's file system to a directory")
+    root.add_argument("--arch", choices=image_spec.ARCHITECTURES, help="default: this machine's")
     root.add_argument("--into", type=Path, required=True, metavar="FOLDER")
     root.set_defaults(run=_root)
 
-    programs = verbs.add_parser("executables", help="programs that need a Python and nothing else")
-    programs.add_argument("program", nargs="*", type=_known, metavar="PROGRAM", help="all of them, unless named")
+    programs = verbs.add_parser("executables", help="build executables that need only Python")
+    programs.add_argument("program", nargs="*", type=_known, metavar="PROGRAM", help="default: all")
     programs.add_argument("--into", type=Path, default=Path("bin"), metavar="FOLDER")
     programs.set_defaults(run=_executables)
     return parser
 
 
+def _name(text: str) -> str:
+    if ":" in text.rpartition("/")[2] or "@" in text:
+        raise argparse.ArgumentTypeError(f'"{text}" is invalid; expected a name without a tag: the tag is the version')
+    return text
+
+
 def _known(program: str) -> str:
-    if program not in facts.PROGRAMS:
-        raise argparse.ArgumentTypeError(f"there is no {program}; there are {', '.join(facts.PROGRAMS)}")
+    if program not in image_spec.PROGRAMS:
+        raise argparse.ArgumentTypeError(f"there is no {program}; there are {', '.join(image_spec.PROGRAMS)}")
     return program
 
 
@@ -65,13 +73,13 @@ def _image(arguments: argparse.Namespace, builder: Builder) -> None:
     parts: list[Parts] = []
     images: list[Image] = []
     with _bench(builder) as bench:
-        for architecture in arguments.arch or facts.ARCHITECTURES:
+        for architecture in arguments.arch or image_spec.ARCHITECTURES:
             say(f"{architecture}: fetching what is new of Debian {debian.RELEASE} and of the pinned wheels")
             parts.append(builder.gather(architecture))
             say(f"{architecture}: compiling and packing what is new")
             images.append(builder.image(parts[-1], own, bench, os.environ.get("SOURCE_URL", "")))
     arguments.into.mkdir(parents=True, exist_ok=True)
-    archive = arguments.into / f"{facts.NAME}-{builder.build.version}.tar"
+    archive = arguments.into / f"{image_spec.NAME}-{builder.build.version}.tar"
     contents = {part.architecture: part for part in parts}
 
     def attest(image: Image, digest: str) -> oci.Statement:
@@ -85,12 +93,12 @@ def _image(arguments: argparse.Namespace, builder: Builder) -> None:
     print(f"{bill}  after {time.monotonic() - begun:.0f} s")
 
 
-def _bench(builder: Builder) -> AbstractContextManager[Workbench]:
+def _bench(builder: Builder) -> AbstractContextManager[TargetPython]:
     return workbench(debian.fetch(wheels.machine_architecture(), builder.store), builder.store)
 
 
-def _tell(images: Sequence[Image], build: Stamp) -> None:
-    print(f"{facts.NAME} {build.version}, commit {build.commit or 'unknown'}")
+def _tell(images: Sequence[Image], build: BuildInfo) -> None:
+    print(f"{image_spec.NAME} {build.version}, commit {build.commit or 'unknown'}")
     for image in images:
         compressed = sum(len(layer.blob) for layer in image.layers)
         print(f"{image.architecture:<8} {_megabytes(compressed)} compressed, in {len(image.layers)} layers:")
@@ -105,12 +113,12 @@ def _megabytes(size: int) -> str:
 def _root(arguments: argparse.Namespace, builder: Builder) -> None:
     with _bench(builder) as bench:
         parts = builder.gather(arguments.arch or wheels.machine_architecture())
-        tree.unpack(builder.root(parts, builder.own_wheel(), bench), arguments.into)
+        rootfs.unpack(builder.root(parts, builder.own_wheel(), bench), arguments.into)
 
 
 def _executables(arguments: argparse.Namespace, builder: Builder) -> None:
     workshop = executables.Workshop(builder.checkout, builder.store, builder.own_wheel(), builder.build.epoch)
-    for program in arguments.program or facts.PROGRAMS:
+    for program in arguments.program or image_spec.PROGRAMS:
         made = workshop.make(program, arguments.into)
         print(f"{made}  {_megabytes(made.stat().st_size)}")
 

@@ -1,6 +1,6 @@
-"""Which build this is: its version, its commit, its time. The same commit gives the same stamp, whoever builds it.
+"""Build information: version, commit and time. The same commit has the same build information on every machine.
 
-VERSION, COMMIT_HASH and BUILD_DATE, as build arguments know them, or SOURCE_DATE_EPOCH win over what git says. With
+VERSION, COMMIT_HASH and BUILD_DATE, as in build arguments, or SOURCE_DATE_EPOCH take precedence over git. With
 neither, as in an unpacked archive, the build is "from source".
 """
 
@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from release.errors import ReleaseError
 
-# What a build is made of: a change to anything else does not make it another one.
+# The inputs of a build: other changes do not affect it.
 INGREDIENTS = ("LICENSE", "README.md", "pyproject.toml", "release", "requirements", "src")
 _STAMPED = Path("src/kube_node_ready/__init__.py")
 _SHORT = 7
@@ -23,34 +23,36 @@ _COMMIT = re.compile(r"[0-9A-Za-z._-]{1,64}")
 
 
 @dataclass(frozen=True)
-class Stamp:
+class BuildInfo:
     version: str
     commit: str = ""
-    """As people quote it. Ends in `-dirty` if the checkout held changes that are not committed."""
+    """The short commit hash. Ends in `-dirty` if the checkout has uncommitted changes."""
     revision: str = ""
-    """The same in full, as labels have it."""
+    """The full commit hash, for labels."""
     epoch: int = 0
-    """The commit's time, and that of every file that is made here. In seconds since 1970."""
+    """The commit's time, and that of every generated file. In seconds since 1970."""
 
     @property
     def built(self) -> str:
         return f"{datetime.fromtimestamp(self.epoch, UTC):%Y-%m-%dT%H:%M:%SZ}" if self.epoch else ""
 
 
-def of_checkout(checkout: Path, environ: Mapping[str, str]) -> Stamp:
+def of_checkout(checkout: Path, environ: Mapping[str, str]) -> BuildInfo:
     version = _valid(environ.get("VERSION", "") or _own_version(checkout))
     epoch = _epoch(environ) or int(_git(checkout, "log", "-1", "--format=%ct") or 0)
-    if told := environ.get("COMMIT_HASH", ""):
-        if not _COMMIT.fullmatch(told):
-            raise ReleaseError(f"COMMIT_HASH is {told!r}, and must be letters, digits, dots, dashes and underscores")
-        return Stamp(version, told, told, epoch)
+    if commit_hash := environ.get("COMMIT_HASH", ""):
+        if not _COMMIT.fullmatch(commit_hash):
+            raise ReleaseError(
+                f"COMMIT_HASH: {commit_hash!r} is invalid; expected letters, digits, dots, hyphens and underscores"
+            )
+        return BuildInfo(version, commit_hash, commit_hash, epoch)
     revision = _git(checkout, "rev-parse", "HEAD")
     changed = "-dirty" if revision and _git(checkout, "status", "--porcelain", "--", *INGREDIENTS) else ""
-    return Stamp(version, revision[:_SHORT] + changed, revision + changed, epoch)
+    return BuildInfo(version, revision[:_SHORT] + changed, revision + changed, epoch)
 
 
-def write(checkout: Path, stamp: Stamp) -> None:
-    """Into a copy of the checkout, of which a wheel is then made."""
+def write(checkout: Path, stamp: BuildInfo) -> None:
+    """Write the build information to a copy of the checkout, from which a wheel is built."""
     path = checkout / _STAMPED
     text = path.read_text()
     for name, value in {"version": stamp.version, "commit": stamp.commit, "built": stamp.built}.items():
@@ -61,12 +63,18 @@ def write(checkout: Path, stamp: Stamp) -> None:
 
 
 def _valid(version: str) -> str:
+    """Return the version unmodified: the image's tag is the chart's appVersion, which must be SemVer: `1.0.0-alpha.1`.
+
+    Python packages accept that format, too. The leading `v` of a git tag is removed.
+    """
+    plain = version.removeprefix("v")
     try:
-        return str(Version(version))
-    except InvalidVersion as why:
-        raise ReleaseError(
-            f"VERSION is {version!r}, which is not a version as Python has them: 1.0.0, 1.0.0rc1"
-        ) from why
+        Version(plain)
+    except InvalidVersion:
+        plain = ""
+    if not re.fullmatch(r"[0-9A-Za-z.-]+", plain):  # what a tag of an image can contain
+        raise ReleaseError(f"VERSION: {version!r} is invalid; expected a version such as 1.0.0 or 1.0.0-rc.1")
+    return plain
 
 
 def _own_version(checkout: Path) -> str:
@@ -81,23 +89,23 @@ def _epoch(environ: Mapping[str, str]) -> int:
         if epoch:
             return int(epoch)
         given = datetime.fromisoformat(date) if date else datetime.fromtimestamp(0, UTC)
-        # Not this machine's time zone: the same words must give the same build everywhere.
+        # Not this machine's time zone: the same value must result in the same build everywhere.
         return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp())
-    except ValueError as why:
+    except ValueError as error:
         raise ReleaseError(
             f"the build's time is given as {epoch or date!r}: SOURCE_DATE_EPOCH takes seconds since 1970, "
             "BUILD_DATE a time such as 2026-11-16T04:20:20Z"
-        ) from why
+        ) from error
 
 
 def _git(checkout: Path, *words: str) -> str:
-    """What git says, or nothing: there may be no git, and the checkout may be an unpacked archive."""
+    """Return the output of git, or "" in an unpacked archive. Raises ReleaseError if git fails."""
     if not (checkout / ".git").exists():
         return ""
     try:
         return subprocess.run(["git", *words], cwd=checkout, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError) as why:
-        said = why.stderr.strip() if isinstance(why, subprocess.CalledProcessError) else why.strerror
+    except (OSError, subprocess.CalledProcessError) as error:
+        message = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else error.strerror
         raise ReleaseError(
-            f"git cannot tell which commit this is ({said}): mend it, or set COMMIT_HASH and BUILD_DATE"
-        ) from why
+            f"git cannot determine the commit ({message}); fix it, or set COMMIT_HASH and BUILD_DATE"
+        ) from error

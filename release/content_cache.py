@@ -1,7 +1,7 @@
-"""Downloads and made layers, kept by content in the user's cache folder, outside the checkout.
+"""Cache of downloads and layers by content, in the user's cache directory.
 
-A name is the hash of what the file holds, and is checked whenever the file is used: a damaged file counts as missing.
-What a build asked for and which files it got are remembered as notes, under the hash of the question.
+A name is the hash of the file's content and is verified on each use: a damaged file counts as missing.
+Requests of a build and the resulting files are stored as notes, under the hash of the request.
 """
 
 import contextlib
@@ -27,16 +27,16 @@ def default_folder() -> Path:
 
 
 @dataclass(frozen=True)
-class Store:
+class ContentCache:
     folder: Path
 
     def __post_init__(self) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as why:
+        except OSError as error:
             raise ReleaseError(
-                f"cannot use {self.folder} to keep downloads: {why.strerror}. XDG_CACHE_HOME names another"
-            ) from why
+                f"cannot use {self.folder} to keep downloads: {error.strerror}. XDG_CACHE_HOME names another"
+            ) from error
 
     def find(self, digest: str) -> Path | None:
         path = self.folder / digest
@@ -59,7 +59,7 @@ class Store:
         path = self._note(question)
         with contextlib.suppress(FileNotFoundError, ValueError):
             answer = json.loads(path.read_text())
-            path.touch()  # it was of use today
+            path.touch()  # marks it as recently used
             return answer
         return None
 
@@ -78,7 +78,7 @@ class Store:
             yield Path(folder)
 
     def forget_unused(self) -> None:
-        """What no build asked for in a month, and what a killed one left."""
+        """Delete files that no build used for a month, and temporary files of killed builds."""
         for path in self.folder.iterdir():
             with contextlib.suppress(OSError):
                 if path.name != _APT and path.stat().st_mtime < time.time() - _MONTH:
@@ -93,5 +93,5 @@ def sha256(content: bytes) -> str:
 
 
 def code() -> Sequence[str]:
-    """What the programs of this package are: a part of every question whose answer they make."""
+    """Return hashes of this package's code: a part of the request for everything that it generates."""
     return [sha256(path.read_bytes()) for path in sorted(Path(__file__).parent.glob("*.py"))]

@@ -1,7 +1,7 @@
-"""What of the packages goes into the image: nothing but what runs, and the papers that belong to it.
+"""Select which files of the packages are in the image: only those needed at run time, and their licenses.
 
-Of Debian's packages only what is named here is taken. Of the standard library everything is taken but what is named:
-an import that was not foreseen must not fail on someone's node.
+From Debian's packages only listed files are included. From the standard library everything except listed files is
+included: an unexpected import must not fail on a node.
 """
 
 import posixpath
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from release import elf
 from release.errors import ReleaseError
-from release.tree import Entry, File, Link, Tree, resolve
+from release.rootfs import Entry, File, Link, Tree, resolve
 
 PYTHON = "3.11"
 INTERPRETER = f"usr/bin/python{PYTHON}"
@@ -43,7 +43,7 @@ LEFT_OUT = {
     "a library's worth for one function that has another way": "_uuid",
 }
 MODULES_LEFT_OUT = frozenset(name for names in LEFT_OUT.values() for name in names.split())
-# Loaded by name while a program runs, so no file asks for them.
+# Loaded by name at run time, so no file is linked with them.
 _LIBRARIES_BY_NAME = ("libgcc_s.so.1",)
 _PAPERS = re.compile(r"usr/share/doc/[^/]+/copyright|usr/share/common-licenses/[^/]+|(etc|usr/lib)/os-release")
 _NOT_RUN = re.compile(r"\.(pyi|pyx|pxd|pxi|c|h|cpp|hpp|rst|css|ps1|csh|fish|typed)$|/(tests?|testing)/")
@@ -53,7 +53,7 @@ _DIST_INFO = re.compile(
 
 
 def debian(files: Tree) -> dict[str, Entry]:
-    """Of all that the packages hold, what is not a shared library; those follow from what is linked with them."""
+    """Return the selected files except shared libraries, which are determined by linkage."""
     kept = {path: entry for path, entry in files.items() if _PAPERS.fullmatch(path) or path == INTERPRETER}
     for path in files:
         if path.startswith(f"{LIBRARY}/") and in_library(path) and (real := resolve(files, path)):
@@ -62,21 +62,21 @@ def debian(files: Tree) -> dict[str, Entry]:
 
 
 def in_library(path: str) -> bool:
-    """Whether a file of the standard library belongs into the image."""
+    """Return whether a file of the standard library is included in the image."""
     inner = path.removeprefix(f"{LIBRARY}/").removeprefix("lib-dynload/")
     module = re.split(r"[./]", inner)[0]
     return inner.endswith((".py", ".so")) and module not in MODULES_LEFT_OUT and not _NOT_RUN.search(path)
 
 
 def _authorities(files: Tree) -> dict[str, Entry]:
-    """What `update-ca-certificates` would make of the authorities' single files, in the place where OpenSSL looks."""
+    """Return the bundle that `update-ca-certificates` would create, at the path where OpenSSL looks for it."""
     single = (entry for path, entry in sorted(files.items()) if path.startswith(_CERTIFICATES))
     joined = [entry.content.strip() for entry in single if isinstance(entry, File)]
     return {BUNDLE: File(b"\n".join([*joined, b""])), "usr/lib/ssl/cert.pem": Link(f"/{BUNDLE}")}
 
 
 def installed(files: Tree) -> dict[str, Entry]:
-    """What of wheels is wanted."""
+    """Return the selected files of wheels."""
     return {path: _lean(entry) for path, entry in files.items() if _of_wheels(path.removeprefix(f"{PACKAGES}/"))}
 
 
@@ -93,7 +93,7 @@ def _of_wheels(path: str) -> bool:
 
 
 def libraries(kept: Tree, available: Tree, architecture: str) -> dict[str, Entry]:
-    """The shared libraries that the kept files are linked with, and what those are linked with, and the loader."""
+    """Return the shared libraries that the selected files need, transitively, and the loader."""
     beside = {posixpath.basename(path) for path in kept}
     found: dict[str, Entry] = {}
     wanted = [*_LIBRARIES_BY_NAME, *_needed(kept.values())]
@@ -103,7 +103,7 @@ def libraries(kept: Tree, available: Tree, architecture: str) -> dict[str, Entry
             continue
         paths = next(filter(None, (resolve(available, place) for place in _places(name, architecture))), ())
         if not paths:
-            raise ReleaseError(f"something in the image is linked with {name}, which no package of it brings")
+            raise ReleaseError(f"a file in the image is linked with {name}, which no package provides")
         if paths[0] not in found:
             new = {path: available[path] for path in paths}
             found |= new
@@ -118,7 +118,7 @@ def _needed(entries: Iterable[Entry]) -> Iterator[str]:
 
 
 def _places(name: str, architecture: str) -> list[str]:
-    """Where the loader looks."""
+    """Return the paths that the loader searches."""
     if name.startswith("/"):
         return [name.lstrip("/")]
     return [f"{folder}/{name}" for folder in library_folders(architecture)]
@@ -129,13 +129,13 @@ def library_folders(architecture: str) -> list[str]:
 
 
 def sources(files: Tree) -> Mapping[str, bytes]:
-    """What is to be compiled: source by the path that tracebacks will show."""
+    """Return the sources to compile, by the path that tracebacks show."""
     return {
         f"/{path}": entry.content for path, entry in files.items() if path.endswith(".py") and isinstance(entry, File)
     }
 
 
 def compiled(files: Tree, bytecode: Mapping[str, bytes]) -> dict[str, Entry]:
-    """The same modules as bytecode alone: the interpreter has nothing to compare it with, and nowhere to write."""
+    """Return the modules as bytecode only: the interpreter has no source to compare it with, and nowhere to write."""
     others = {path: entry for path, entry in files.items() if not path.endswith(".py")}
     return others | {f"{path}c": File(bytecode[f"/{path}"]) for path in files if path.endswith(".py")}

@@ -1,8 +1,8 @@
-"""Packages from Debian, by apt's own means: the machine's sources, keys and proxies, and a state of our own.
+"""Download Debian packages with apt: with the machine's sources, keys and proxies, but a separate state.
 
-Nothing is installed and no root is needed. The newest packages of the release are taken, so a rebuilt image has
-Debian's security fixes; the bill of materials says which they were. DEBIAN_SNAPSHOT names a moment instead, to rebuild
-an older image, and DEBIAN_SNAPSHOT_ARCHIVE the archive of Debian's past that has it.
+Nothing is installed and root is not needed. The latest packages of the release are used, so a rebuilt image has
+Debian's security fixes; the bill of materials lists them. DEBIAN_SNAPSHOT sets a point in time instead, to rebuild
+an older image, and DEBIAN_SNAPSHOT_ARCHIVE the archive of Debian snapshots.
 
 A machine can have other sources. Only those whose Release file names Debian as its origin and this release as its
 codename are used, and since any source can claim that, each of them must be signed by Debian's own keys.
@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from release.content_cache import ContentCache
 from release.errors import ReleaseError
-from release.store import Store
 
 RELEASE = "bookworm"
 NUMBER = "12"
@@ -53,12 +53,12 @@ class Package:
     digest: str
     path: Path
     control: str
-    """What dpkg knows of an installed package."""
+    """The dpkg status of an installed package."""
 
 
-@functools.cache  # asked once a run: the newest must not become another one while an image is made
-def fetch(architecture: str, store: Store) -> tuple[Package, ...]:
-    """The newest of PACKAGES for this architecture, in order of name."""
+@functools.cache  # once per run: the latest version must not change while an image is built
+def fetch(architecture: str, store: ContentCache) -> tuple[Package, ...]:
+    """Return the latest versions of PACKAGES for this architecture, sorted by name."""
     moment = _snapshot(os.environ.get(SNAPSHOT, ""))
     archive = _archive(os.environ.get(ARCHIVE, "")) if moment else ""
     state = store.apt / f"{architecture}{f'-{moment}' if moment else ''}"
@@ -66,6 +66,7 @@ def fetch(architecture: str, store: Store) -> tuple[Package, ...]:
     with apt.prepared():
         apt.get("update")
         require_debian_signatures(apt.state / "lists")
+        forget_other_sources(apt.state / "lists")
         asked = apt.get("download", "--print-uris", *PACKAGES)
         wanted = {found["digest"]: found["file"] for found in _URI.finditer(asked)}
         if len(wanted) != len(PACKAGES):
@@ -79,7 +80,7 @@ def fetch(architecture: str, store: Store) -> tuple[Package, ...]:
     return tuple(sorted(packages, key=lambda package: package.name))
 
 
-def _read(digest: str, file: str, store: Store) -> Package:
+def _read(digest: str, file: str, store: ContentCache) -> Package:
     path = store.find(digest)
     if path is None:
         raise ReleaseError(f"what apt fetched as {file} is not what Debian's index promises (SHA256 {digest})")
@@ -89,7 +90,7 @@ def _read(digest: str, file: str, store: Store) -> Package:
 
 
 def require_debian_signatures(lists: Path) -> None:
-    """Of every source that passes for Debian's. Apt checks each source by the keys that this machine trusts it with."""
+    """Raise an error if a source claims to be Debian without Debian's signature. Apt trusts other keys, too."""
     for path in sorted((*lists.glob("*_InRelease"), *lists.glob("*_Release"))):
         fields = dict(re.findall(r"(?m)^(\S+): *(.*?) *$", path.read_text(errors="replace")))
         if fields.get("Origin") == ORIGIN and fields.get("Codename") in _CODENAMES and not _is_signed(path):
@@ -99,16 +100,29 @@ def require_debian_signatures(lists: Path) -> None:
             )
 
 
+def forget_other_sources(lists: Path) -> None:
+    """Delete the indexes of every source that is not signed by Debian, regardless of its claimed origin.
+
+    Apt's pins alone are not sufficient: apt compares origins case-insensitively and accepts more forms of Release files
+    than can be listed here. Apt cannot select a package without an index.
+    """
+    for path in sorted((*lists.glob("*_InRelease"), *lists.glob("*_Release"))):
+        if not _is_signed(path):
+            source = re.sub(r"(In)?Release$", "", path.name)
+            for index in [one for one in lists.iterdir() if one.is_file() and one.name.startswith(source)]:
+                index.unlink()
+
+
 def _is_signed(path: Path) -> bool:
-    """By a key of Debian's. A Release file has its signature beside it, an InRelease in itself."""
+    """Return whether a key of Debian signed it. A Release file has a separate signature, an InRelease file its own."""
     signed = [str(path)] if path.name.endswith("_InRelease") else [f"{path}.gpg", str(path)]
     command = ["gpgv", "--keyring", str(KEYRING), "--status-fd", "1", *signed]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    except FileNotFoundError as why:
-        raise ReleaseError("Debian's signatures are checked by gpgv, and there is none on this machine") from why
-    # Debian signs by several keys, and an older keyring lacks the newest: one good signature is enough, if none is bad.
-    words = [line.split()[1] for line in told.splitlines() if line.startswith("[GNUPG:] ")]
+        output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except FileNotFoundError as error:
+        raise ReleaseError("cannot verify Debian's signatures: gpgv is not installed") from error
+    # Debian signs with several keys, and an older keyring lacks the latest: one good signature suffices if none is bad.
+    words = [line.split()[1] for line in output.splitlines() if line.startswith("[GNUPG:] ")]
     return "VALIDSIG" in words and "BADSIG" not in words
 
 
@@ -119,7 +133,7 @@ def _snapshot(moment: str) -> str:
 
 
 def _archive(address: str) -> str:
-    """It becomes a field of apt's list of sources, so it has no blanks and brackets."""
+    """Validate the address: it becomes a field of apt's list of sources, so it has no spaces and brackets."""
     if not _ARCHIVE.fullmatch(address):
         raise ReleaseError(
             f'{ARCHIVE}: "{address}" is invalid; expected the address of an archive of snapshots, with the folders '
@@ -129,13 +143,13 @@ def _archive(address: str) -> str:
 
 
 def preferences() -> str:
-    """Apt takes the first record that fits a source. A version with a negative priority is never taken."""
+    """Return apt's preferences. The first match applies; a version with a negative priority is never selected."""
     ours = [_pin(f"release o={ORIGIN}, n={codename}", 990) for codename in _CODENAMES]
     return "\n".join([*ours, _pin("release *", -1)])
 
 
 def sources(archive: str, moment: str) -> str:
-    """Debian as it was then, in apt's format."""
+    """Return the snapshot sources in apt's format."""
     main, security = f"{archive}/debian/{moment}", f"{archive}/debian-security/{moment}"
     places = {RELEASE: main, f"{RELEASE}-updates": main, f"{RELEASE}-security": security}
     return "".join(f"deb [signed-by={KEYRING}] {where} {codename} main\n" for codename, where in places.items())
@@ -150,11 +164,11 @@ class _Apt:
     architecture: str
     state: Path
     sources: str = ""
-    """Instead of the machine's."""
+    """Sources to use instead of the machine's."""
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
-        """The state that apt wants to find. One user at a time: apt would not wait for another, but fail."""
+        """Prepare apt's state directory and lock it: apt does not wait for another process, but fails."""
         for folder in ("lists/partial", "archives/partial"):
             (self.state / folder).mkdir(parents=True, exist_ok=True)
         (self.state / "status").touch()
@@ -168,19 +182,19 @@ class _Apt:
     def get(self, *words: str, folder: Path | None = None) -> str:
         try:
             return _run(["apt-get", "--quiet=2", *self._options(), *words], folder)
-        except FileNotFoundError as why:
-            raise ReleaseError("an image is made of Debian packages, and there is no apt-get on this machine") from why
-        except subprocess.CalledProcessError as why:
+        except FileNotFoundError as error:
+            raise ReleaseError("cannot download Debian packages: apt-get is not installed") from error
+        except subprocess.CalledProcessError as error:
             raise ReleaseError(
                 f"apt-get {words[0]} failed for {self.architecture}; Debian {RELEASE} must be among apt's sources:\n"
-                f"{why.stderr.strip()}"
-            ) from why
+                f"{error.stderr.strip()}"
+            ) from error
 
     def _options(self) -> Sequence[str]:
         options = {
             "APT::Architecture": self.architecture,
             "APT::Architectures": self.architecture,
-            "APT::Sandbox::User": "root",  # apt's own user cannot enter the cache folder
+            "APT::Sandbox::User": "root",  # apt's own user cannot enter the cache directory
             "Acquire::Languages": "none",
             "Acquire::Retries": "3",
             "Dir::Cache": str(self.state),
@@ -193,7 +207,7 @@ class _Apt:
         }
         if self.sources:
             options |= {
-                "Acquire::Check-Valid-Until": "false",  # an index of the past has expired
+                "Acquire::Check-Valid-Until": "false",  # the index of a snapshot has expired
                 "Dir::Etc::SourceList": str(self.state / "sources.list"),
                 "Dir::Etc::SourceParts": "/dev/null",
             }

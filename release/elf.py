@@ -1,8 +1,8 @@
-"""ELF files of either architecture, for which the machine's own `ldd` and `strip` will not do.
+"""Read ELF files of both architectures, which the machine's own `ldd` and `strip` do not support.
 
-Read by the program headers, as the loader reads them: they say which segments there are, and whatever lies behind the
-last one (symbols, debugging information, the table of sections) is never loaded. The dynamic segment lists offsets into
-a table of strings, whose address is to be translated into a place in the file. Both of our architectures are 64-bit and
+Files are read by their program headers, like the loader: they list the segments, and everything after the
+last one (symbols, debug information, the section table) is never loaded. The dynamic segment lists offsets into
+a string table, whose address is translated into a file offset. Both supported architectures are 64-bit and
 little-endian.
 """
 
@@ -32,7 +32,7 @@ def is_elf(content: bytes) -> bool:
 
 
 def needed(content: bytes) -> list[str]:
-    """The names of the libraries, and of the loader where the file names one: `libc.so.6`, `/lib64/ld-linux…`."""
+    """Return the names of the needed libraries, and of the loader if there is one: `libc.so.6`, `/lib64/ld-linux…`."""
     segments = list(_segments(content))
     names = [_text(content, segment.offset) for segment in segments if segment.kind == _INTERPRETER]
     for segment in segments:
@@ -44,11 +44,11 @@ def needed(content: bytes) -> list[str]:
 
 
 def stripped(content: bytes) -> bytes:
-    """The file as far as it is loaded. Wheels often hold several times as much for debuggers."""
+    """Return the loaded part of the file. Wheels often contain several times as much for debuggers."""
     end = max(segment.offset + segment.size for segment in _segments(content))
     header = bytearray(content[:_HEADER])
-    header[40:48] = bytes(8)  # where the table of sections is
-    header[60:64] = bytes(4)  # how many it has, and which one holds their names
+    header[40:48] = bytes(8)  # the offset of the section table
+    header[60:64] = bytes(4)  # the number of sections, and the index of the one with their names
     return bytes(header) + content[_HEADER:end]
 
 

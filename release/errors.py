@@ -1,2 +1,5 @@
+"""Errors that a user can fix."""
+
+
 class ReleaseError(Exception):
-    """Nothing can be released; the message says why and what would help. The command line prints it alone."""
+    """The release failed; the message has the cause and the remedy. The command line prints only the message."""

@@ -1,8 +1,8 @@
-"""The image, from Debian packages, pinned wheels and our own: gathered, sifted, compiled, packed.
+"""Build the image from Debian packages, pinned wheels and our own wheel.
 
-Three layers an architecture, the most lasting first: Debian's files, the wheels', ours. Only the last one differs
-between two releases that depend on the same things, so files of the first two carry no time; and they are made once for
-the same content.
+There are three layers per architecture, the most stable first: Debian, wheels, our own. Only the last one differs
+between two releases with the same dependencies, so files of the first two have no time, and these layers are built once
+per content.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,23 +10,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from release import debian, facts, oci, rules, store, wheels
+from release import content_cache, contents, debian, image_spec, oci, wheels
+from release.build_info import BuildInfo
+from release.content_cache import ContentCache, sha256
 from release.debian import Package
-from release.facts import Project
+from release.image_spec import Project
 from release.oci import Image, Layer
-from release.stamp import Stamp
-from release.store import Store, sha256
-from release.tree import Entry, File, Tree, of_deb, of_wheel, unpack
+from release.rootfs import Entry, File, Tree, of_deb, of_wheel, unpack
+from release.target_python import TargetPython
 from release.wheels import Target, Wheel
-from release.workbench import Workbench
 
 _NO_TIME = 0
-_OTHER_PRODUCT = f"{rules.PACKAGES}/kubernetes_daemonset/"
+_OTHER_PRODUCT = f"{contents.PACKAGES}/kubernetes_daemonset/"
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What goes into the image of one architecture."""
+    """The contents of the image for one architecture."""
 
     architecture: str
     packages: Sequence[Package]
@@ -36,42 +36,42 @@ class Parts:
 @dataclass(frozen=True)
 class Builder:
     checkout: Path
-    build: Stamp
-    store: Store
+    build: BuildInfo
+    store: ContentCache
 
     @property
     def about(self) -> Project:
-        return facts.project(self.checkout)
+        return image_spec.project(self.checkout)
 
     def gather(self, architecture: str) -> Parts:
         packages = debian.fetch(architecture, self.store)
         return Parts(
-            architecture, packages, wheels.fetch(self.checkout, Target(architecture, rules.PYTHON), self.store)
+            architecture, packages, wheels.fetch(self.checkout, Target(architecture, contents.PYTHON), self.store)
         )
 
     def own_wheel(self) -> Wheel:
         return wheels.own(self.checkout, self.build, self.store)
 
-    def image(self, parts: Parts, own: Wheel, bench: Workbench, source: str = "") -> Image:
+    def image(self, parts: Parts, own: Wheel, bench: TargetPython, source: str = "") -> Image:
         mine = pack("kube-node-ready", own_tree(own, self.about, bench), self.build.epoch, bench)
         return Image(
             architecture=parts.architecture,
             layers=[*self._lasting_layers(parts, bench), mine],
-            entrypoint=[facts.ENTRYPOINT],
-            user=f"{facts.USER_ID}:{facts.USER_ID}",
-            labels=facts.labels(self.about, self.build, source),
+            entrypoint=[image_spec.ENTRYPOINT],
+            user=f"{image_spec.USER_ID}:{image_spec.USER_ID}",
+            labels=image_spec.labels(self.about, self.build, source),
             created=self.build.built,
         )
 
-    def root(self, parts: Parts, own: Wheel, bench: Workbench) -> dict[str, Entry]:
-        """The whole file system at once, for whoever packs it by other means."""
+    def root(self, parts: Parts, own: Wheel, bench: TargetPython) -> dict[str, Entry]:
+        """Return the whole file system, for packing it with other tools."""
         system, installed = lasting_trees(parts, bench)
         return {**system, **installed, **own_tree(own, self.about, bench)}
 
-    def _lasting_layers(self, parts: Parts, bench: Workbench) -> list[Layer]:
-        """Debian's and the wheels'. The code that makes them is an ingredient, too."""
+    def _lasting_layers(self, parts: Parts, bench: TargetPython) -> list[Layer]:
+        """Return the layers of Debian and the wheels. The code that builds them is part of the cache key."""
         ingredients = [[package.digest for package in parts.packages], [wheel.digest for wheel in parts.wheels]]
-        question = ["layers", parts.architecture, ingredients, bench.identity, store.code()]
+        question = ["layers", parts.architecture, ingredients, bench.identity, content_cache.code()]
         told = self.store.note(question) or []
         known = [layer for words in told if (layer := self._recalled(*words))]
         if known and len(known) == len(told):
@@ -91,50 +91,50 @@ class Builder:
 
 
 @contextmanager
-def workbench(packages: Sequence[Package], where: Store) -> Iterator[Workbench]:
-    """The image's interpreter, ready to run on this machine, of whose architecture the packages must be."""
+def workbench(packages: Sequence[Package], where: ContentCache) -> Iterator[TargetPython]:
+    """Unpack the image's interpreter to run it here; the packages must be of this machine's architecture."""
     architecture = next(package.architecture for package in packages if package.architecture != "all")
     everything = _unpacked(packages)
-    kept = rules.debian(everything)
-    libraries = rules.libraries(kept, everything, architecture)
+    kept = contents.debian(everything)
+    libraries = contents.libraries(kept, everything, architecture)
     loaders = (path for path, entry in libraries.items() if isinstance(entry, File))
-    loader = next(path for path in loaders if path.endswith(rules.LOADERS[architecture]))
+    loader = next(path for path in loaders if path.endswith(contents.LOADERS[architecture]))
     with where.workplace() as folder:
         unpack({**kept, **libraries}, folder)
-        yield Workbench(
+        yield TargetPython(
             folder,
             loader=loader,
-            libraries=rules.library_folders(architecture),
-            interpreter=rules.INTERPRETER,
+            libraries=contents.library_folders(architecture),
+            interpreter=contents.INTERPRETER,
             identity=sha256("".join(package.digest for package in packages).encode()),
         )
 
 
-def lasting_trees(parts: Parts, bench: Workbench) -> tuple[Tree, Tree]:
-    """Debian's files and the wheels'."""
+def lasting_trees(parts: Parts, bench: TargetPython) -> tuple[Tree, Tree]:
+    """Return the files of Debian and the wheels."""
     available = _unpacked(parts.packages)
-    system = rules.debian(available)
-    installed = rules.installed(
-        {path: entry for wheel in parts.wheels for path, entry in of_wheel(wheel.path, rules.PACKAGES).items()}
+    system = contents.debian(available)
+    installed = contents.installed(
+        {path: entry for wheel in parts.wheels for path, entry in of_wheel(wheel.path, contents.PACKAGES).items()}
     )
-    libraries = rules.libraries({**system, **installed}, available, parts.architecture)
-    bytecode = bench.compile(rules.sources({**system, **installed}))
+    libraries = contents.libraries({**system, **installed}, available, parts.architecture)
+    bytecode = bench.compile(contents.sources({**system, **installed}))
     papers: dict[str, Entry] = {
         f"var/lib/dpkg/status.d/{package.name}": File(package.control.encode()) for package in parts.packages
     }
     return (
-        {**rules.compiled(system, bytecode), **libraries, **papers},
-        rules.compiled(installed, bytecode),
+        {**contents.compiled(system, bytecode), **libraries, **papers},
+        contents.compiled(installed, bytecode),
     )
 
 
-def own_tree(wheel: Wheel, about: Project, bench: Workbench) -> Tree:
-    files = rules.installed(of_wheel(wheel.path, rules.PACKAGES))
+def own_tree(wheel: Wheel, about: Project, bench: TargetPython) -> Tree:
+    files = contents.installed(of_wheel(wheel.path, contents.PACKAGES))
     modules = {path: entry for path, entry in files.items() if not path.startswith(_OTHER_PRODUCT)}
-    return {**rules.compiled(modules, bench.compile(rules.sources(modules))), **facts.own_files(about)}
+    return {**contents.compiled(modules, bench.compile(contents.sources(modules))), **image_spec.own_files(about)}
 
 
-def pack(about: str, tree: Tree, epoch: int, bench: Workbench) -> Layer:
+def pack(about: str, tree: Tree, epoch: int, bench: TargetPython) -> Layer:
     plain = oci.layer(tree, epoch)
     return Layer(about, bench.gzip(plain), sha256(plain), len(plain))
 

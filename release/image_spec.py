@@ -1,27 +1,27 @@
-"""What the image is, in one place: the Dockerfile, which cannot import it, is compared with it by a test."""
+"""The definition of the image. A test compares the Dockerfile, which cannot import it, with it."""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from release.rules import INTERPRETER, PACKAGES
-from release.stamp import Stamp
-from release.tree import Entry, File
+from release.build_info import BuildInfo
+from release.contents import INTERPRETER, PACKAGES
+from release.rootfs import Entry, File
 
 NAME = "kube-node-ready"
 PROGRAMS = ("kube-node-ready", "kube-node-ready-controller", "kube-node-ready-worker")
-ENTRYPOINT = "/kube-node-ready-controller"
+ENTRYPOINT = "/kube-node-ready"
 ARCHITECTURES = ("amd64", "arm64")
 USER, USER_ID = "nodecheck", 1000
-# Isolated from the environment, and without the search for what else may be installed.
+# Isolated from the environment, and without site packages.
 FLAGS = "-IS"
 BUILD_ARGUMENTS = ("VERSION", "COMMIT_HASH", "BUILD_DATE", "SOURCE_URL")
 
 
 @dataclass(frozen=True)
 class Project:
-    """What pyproject.toml says of it."""
+    """The project's metadata from pyproject.toml."""
 
     description: str
     license: str
@@ -33,8 +33,8 @@ def project(checkout: Path) -> Project:
     return Project(said["description"], said["license"], {name: said["scripts"][name] for name in PROGRAMS})
 
 
-def labels(about: Project, build: Stamp, source: str = "") -> dict[str, str]:
-    """By the names that OCI gave them. What is not known is not said."""
+def labels(about: Project, build: BuildInfo, source: str = "") -> dict[str, str]:
+    """Return the labels by their OCI names, without unknown values."""
     said = {
         "title": NAME,
         "description": about.description,
@@ -48,7 +48,7 @@ def labels(about: Project, build: Stamp, source: str = "") -> dict[str, str]:
 
 
 def own_files(about: Project) -> dict[str, Entry]:
-    """What the image needs besides packages: its programs at the root, and who runs them."""
+    """Return the files of the image besides packages: its programs at the root, and its users."""
     files: dict[str, Entry] = {
         "etc/group": File(f"root:x:0:\n{USER}:x:{USER_ID}:\n".encode()),
         "etc/nsswitch.conf": File(b"passwd: files\ngroup: files\nhosts: files dns\n"),
@@ -60,7 +60,7 @@ def own_files(about: Project) -> dict[str, Entry]:
 
 
 def launcher(target: str) -> bytes:
-    """A program that starts `package.module:function`."""
+    """Return a program that calls `package.module:function`."""
     module, _, function = target.partition(":")
     return (
         f"#!/{INTERPRETER} {FLAGS}\n"

@@ -1,6 +1,6 @@
-"""Container images as OCI lays them out: layers, one manifest an architecture, an index over them, in one tar archive.
+"""Write container images in OCI layout: layers, a manifest per architecture and an index, in one tar archive.
 
-Times, owners and order are fixed, so the archive depends on its content alone.
+Times, owners and order are fixed, so the archive depends only on its content.
 """
 
 import io
@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from release.store import sha256
-from release.tree import File, Link, Tree, folders
+from release.content_cache import sha256
+from release.rootfs import File, Link, Tree, folders
 
 _KIND = "application/vnd.oci.image"
 _STATEMENT = "application/vnd.in-toto+json"
@@ -25,7 +25,7 @@ class Layer:
     blob: bytes
     """Compressed."""
     diff: str
-    """The hash of what it unpacks to."""
+    """The hash of the uncompressed layer."""
     unpacked: int
 
 
@@ -40,7 +40,7 @@ class Image:
 
 
 def layer(tree: Tree, epoch: int) -> bytes:
-    """The tree as a tar archive, its folders first: a runtime unpacks it from the top."""
+    """Return the tree as a tar archive, directories first: a runtime unpacks it in order."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for folder in folders(tree):
@@ -58,21 +58,21 @@ def layer(tree: Tree, epoch: int) -> bytes:
 
 @dataclass(frozen=True)
 class Statement:
-    """What is stated about an image, as in-toto has it."""
+    """An in-toto statement about an image."""
 
     predicate_type: str
     content: bytes
 
 
 Attest = Callable[[Image, str], Statement]
-"""A statement about an image with this digest."""
+"""Return a statement about an image with this digest."""
 
 
 def write(archive: Path, images: Sequence[Image], *, name: str, tag: str, attest: Attest | None = None) -> str:
-    """An archive that `ctr images import`, `docker load` and `podman load` take. Returns the digest of its index.
+    """Write an archive for `ctr images import`, `docker load` and `podman load`. Returns the digest of its index.
 
-    Statements are in the index too, as BuildKit puts them there: engines pass over a platform that they do not know,
-    and whatever copies the whole image takes them along.
+    Statements are in the index, too, like those of BuildKit: engines skip an unknown platform, and tools that copy the
+    whole image include them.
     """
     blobs: dict[str, bytes] = {}
     manifests = [_manifest(image, blobs) for image in images]
@@ -82,7 +82,7 @@ def write(archive: Path, images: Sequence[Image], *, name: str, tag: str, attest
     kind = f"{_KIND}.index.v1+json"
     index = _json({"schemaVersion": 2, "mediaType": kind, "manifests": manifests})
     described = _keep(blobs, index, kind)
-    named = {"io.containerd.image.name": f"{name}:{tag}", "org.opencontainers.image.ref.name": tag}
+    named = {"io.containerd.image.name": f"{full_name(name)}:{tag}", "org.opencontainers.image.ref.name": tag}
     top = _json({"schemaVersion": 2, "mediaType": kind, "manifests": [{**described, "annotations": named}]})
     files = {"oci-layout": _json({"imageLayoutVersion": "1.0.0"}), "index.json": top}
     files |= {f"blobs/sha256/{digest}": blob for digest, blob in sorted(blobs.items())}
@@ -90,6 +90,17 @@ def write(archive: Path, images: Sequence[Image], *, name: str, tag: str, attest
         for path, content in files.items():
             _add(tar, _entry(path, tarfile.REGTYPE, _DATA, 0), content)
     return str(described["digest"])
+
+
+def full_name(name: str) -> str:
+    """Return the full name as container runtimes resolve it: without a registry it is on Docker Hub.
+
+    After the import of a shorter name, containerd does not find the image for kubelets under any name.
+    """
+    first, _, rest = name.partition("/")
+    if rest and (set(".:") & set(first) or first == "localhost"):
+        return name
+    return f"docker.io/{name}" if rest else f"docker.io/library/{name}"
 
 
 def _manifest(image: Image, blobs: dict[str, bytes]) -> dict[str, object]:
@@ -122,7 +133,7 @@ def _manifest(image: Image, blobs: dict[str, bytes]) -> dict[str, object]:
 
 
 def _attestation(statement: Statement, digest: str, blobs: dict[str, bytes]) -> dict[str, object]:
-    """The manifest of a statement about the manifest with this digest."""
+    """Return the manifest of a statement about the manifest with this digest."""
     layer = _keep(blobs, statement.content, _STATEMENT)
     rootfs = {"type": "layers", "diff_ids": [layer["digest"]]}
     config = _json({**_NO_PLATFORM, "config": {}, "rootfs": rootfs})

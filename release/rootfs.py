@@ -1,4 +1,4 @@
-"""A file system as data: what an image holds, by path. Folders follow from the files in them; root owns everything."""
+"""A file system as data: files by path. Directories are implied by their files; root owns everything."""
 
 import io
 import posixpath
@@ -27,11 +27,11 @@ class Link:
 
 Entry = File | Link
 Tree = Mapping[str, Entry]
-"""By absolute path, without the first slash."""
+"""Files by absolute path, without the leading slash."""
 
 
 def of_deb(package: Path) -> Tree:
-    """What a Debian package would put into a file system."""
+    """Return the files that a Debian package would install."""
     unpacked = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], capture_output=True, check=False)
     if unpacked.returncode:
         raise ReleaseError(f"{package.name} cannot be unpacked: {unpacked.stderr.decode().strip()}")
@@ -51,7 +51,7 @@ def _members(tar: tarfile.TarFile) -> Iterator[tuple[str, Entry]]:
 
 
 def of_wheel(wheel: Path, folder: str) -> Tree:
-    """What a wheel would install into `folder`: its modules and data, without scripts."""
+    """Return the files that a wheel would install into `folder`: its modules and data, without scripts."""
     with zipfile.ZipFile(wheel) as archive:
         return {
             f"{folder}/{place}": File(archive.read(name), executable=name.endswith(".so"))
@@ -61,7 +61,7 @@ def of_wheel(wheel: Path, folder: str) -> Tree:
 
 
 def _installed_as(name: str) -> str:
-    """A wheel keeps in `*.data` what has a place of its own: scripts, headers, and sometimes modules after all."""
+    """Return the installed path of a file. `*.data` contains scripts, headers, and sometimes modules."""
     if name.endswith("/"):
         return ""
     if ".data/" not in name:
@@ -71,7 +71,7 @@ def _installed_as(name: str) -> str:
 
 
 def resolve(tree: Tree, path: str) -> tuple[str, ...]:
-    """The path, and those that its links lead to, down to the file. Empty if there is none."""
+    """Return the path and the targets of its links, down to the file. Empty if there is none."""
     seen: list[str] = []
     while isinstance(entry := tree.get(path), Link) and path not in seen:
         seen.append(path)
@@ -80,7 +80,7 @@ def resolve(tree: Tree, path: str) -> tuple[str, ...]:
 
 
 def folders(tree: Tree) -> list[str]:
-    """Every folder that the tree implies, parents first."""
+    """Return all directories that the tree implies, parents first."""
     found = {parent for path in tree for parent in _parents(path)}
     return sorted(found)
 
@@ -91,7 +91,7 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def unpack(tree: Tree, into: Path) -> None:
-    """As files on this machine, with the modes that they have in the image."""
+    """Write the files to this machine, with their modes in the image."""
     into.mkdir(parents=True, exist_ok=True)
     for folder in folders(tree):
         (into / folder).mkdir(exist_ok=True)

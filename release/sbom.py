@@ -1,7 +1,7 @@
-"""The bill of materials, as CycloneDX 1.5: every Debian package and every Python distribution of the image, and ours.
+"""The bill of materials in CycloneDX 1.5: all Debian packages and Python distributions of the image, and our own.
 
-One file covers all architectures of an image. What is the same in each of them (a wheel without compiled parts, a
-package for all architectures) stands there once. The same image gives the same bill.
+One file covers all architectures of an image. Packages that are the same for each of them (a wheel without compiled
+parts, a package for all architectures) are listed once. The same image results in the same file.
 """
 
 import json
@@ -10,32 +10,32 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from release import debian, facts
+from release import debian, image_spec
+from release.build_info import BuildInfo
 from release.debian import Package
 from release.image import Parts
 from release.oci import Statement
-from release.stamp import Stamp
 from release.wheels import Wheel
 
 _PREDICATE = "https://cyclonedx.org/bom"
 _SPACE = uuid.UUID("5d0c2a3e-8d0a-5f0e-9a51-6f2f0c3c1f4b")
 
 
-def bill(parts: Sequence[Parts], own: Wheel, build: Stamp, digest: str) -> bytes:
-    """`digest` is the image's own."""
+def bill(parts: Sequence[Parts], own: Wheel, build: BuildInfo, digest: str) -> bytes:
+    """Return the bill of materials. `digest` is that of the image."""
     packages = {package.digest: package for part in parts for package in part.packages}
     wheels = {wheel.digest: wheel for part in parts for wheel in part.wheels}
     components = [_of_package(package) for package in packages.values()]
     components += [_of_wheel(wheel) for wheel in wheels.values()]
     components.sort(key=lambda component: str(component["bom-ref"]))
     ours = _of_wheel(own)
-    del ours["hashes"]  # it is published as a part of this image alone, and nobody could look the wheel up
+    del ours["hashes"]  # it is published only as part of this image, so the wheel cannot be looked up
     image = {
         "type": "container",
-        "bom-ref": f"pkg:oci/{facts.NAME}@{quote(digest, safe='')}",
-        "name": facts.NAME,
+        "bom-ref": f"pkg:oci/{image_spec.NAME}@{quote(digest, safe='')}",
+        "name": image_spec.NAME,
         "version": build.version,
-        "purl": f"pkg:oci/{facts.NAME}@{quote(digest, safe='')}",
+        "purl": f"pkg:oci/{image_spec.NAME}@{quote(digest, safe='')}",
     }
     said = {
         "bomFormat": "CycloneDX",
@@ -52,13 +52,13 @@ def bill(parts: Sequence[Parts], own: Wheel, build: Stamp, digest: str) -> bytes
     return json.dumps(said, indent=1).encode() + b"\n"
 
 
-def statement(parts: Sequence[Parts], own: Wheel, build: Stamp, digest: str) -> Statement:
-    """The bill of one image, for the image to carry it along."""
+def statement(parts: Sequence[Parts], own: Wheel, build: BuildInfo, digest: str) -> Statement:
+    """Return the bill of materials of one image, as an attestation in it."""
     algorithm, _, value = digest.partition(":")
     stated = {
         "_type": "https://in-toto.io/Statement/v0.1",
         "predicateType": _PREDICATE,
-        "subject": [{"name": facts.NAME, "digest": {algorithm: value}}],
+        "subject": [{"name": image_spec.NAME, "digest": {algorithm: value}}],
         "predicate": json.loads(bill(parts, own, build, digest)),
     }
     return Statement(_PREDICATE, json.dumps(stated, separators=(",", ":"), sort_keys=True).encode())

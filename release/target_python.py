@@ -1,7 +1,7 @@
-"""Work for the image's own Python, so that a build depends on Debian's packages and not on who builds it.
+"""Tasks for the image's own Python, so that a build depends only on Debian's packages and not on the machine.
 
 Bytecode belongs to one version of Python, and the bytes that zlib writes to one version of zlib. This file is run by
-that interpreter, from a folder into which its package was unpacked: it may use the standard library only.
+that interpreter, from a directory into which its package was unpacked: it can use only the standard library.
 """
 
 import gzip
@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-_LEVEL = 6  # the best one takes four times as long, for a hundredth less
+_LEVEL = 6  # the best level takes four times as long and saves 1 %
 
 
-class Workbench:
-    """The interpreter in `root`, which need not be this machine's own: it is started by its own loader."""
+class TargetPython:
+    """The interpreter in `root`. It is started by its own loader, so it need not be the machine's own."""
 
     def __init__(self, root: Path, *, loader: str, libraries: Sequence[str], interpreter: str, identity: str) -> None:
         self.identity = identity
@@ -26,12 +26,12 @@ class Workbench:
         self._command = [str(root / loader), "--library-path", path, str(root / interpreter), "-SBP", __file__]
         self._environment = {
             "PYTHONHOME": str((root / interpreter).parent.parent),
-            "PYTHONHASHSEED": "0",  # decides the order of sets, also in bytecode
-            "PYTHONNODEBUGRANGES": "1",  # columns serve to underline source, of which the image has none
+            "PYTHONHASHSEED": "0",  # determines the order of sets, also in bytecode
+            "PYTHONNODEBUGRANGES": "1",  # columns underline source code, which the image does not contain
         }
 
     def compile(self, sources: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Bytecode by the path that tracebacks show. All in one process and in one order: both show in the bytes."""
+        """Return bytecode by the path in tracebacks. One process and a fixed order, because both affect the result."""
         with TemporaryDirectory() as folder:
             shown = sorted(sources)
             for number, path in enumerate(shown):

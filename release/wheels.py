@@ -1,7 +1,7 @@
-"""Wheels: those pinned in requirements/runtime.txt, fetched by pip for any of our platforms, and our own.
+"""Wheels: those pinned in requirements/runtime.txt, downloaded by pip for each platform, and our own.
 
-The pins hold for every Python and platform, so they carry markers; pip would judge those by the machine it runs on, not
-by the one it fetches for. Hence the markers are judged here, and pip is given what is left.
+The pins apply to every Python and platform, so they have markers; pip would evaluate those for the machine it runs on,
+not for the target. So the markers are evaluated here, and pip receives the remaining pins.
 """
 
 import os
@@ -18,20 +18,22 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from release import stamp
+from release import build_info
+from release.build_info import BuildInfo
+from release.content_cache import ContentCache, sha256
 from release.errors import ReleaseError
-from release.stamp import Stamp
-from release.store import Store, sha256
 
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 PINS = Path("requirements/runtime.txt")
-# The C libraries that a wheel may have been built for; Debian's is newer.
+PINS_WITH_CLI = Path("requirements/cli.txt")
+"""With the packages that commands for people need: not in the image."""
+# The C libraries that a wheel can be built for; Debian's is newer.
 _OLDEST_GLIBC, _NEWEST_GLIBC = 17, 28
-_FIRST_ZIP_TIME = 315532800  # 1980: an archive knows nothing before it
+_FIRST_ZIP_TIME = 315532800  # 1980: the earliest time in a zip archive
 
 
 def machine_architecture() -> str:
-    """As Debian calls it, though Debian need not be here."""
+    """Return Debian's name of this machine's architecture, without Debian's tools."""
     names = {machine: architecture for architecture, machine in MACHINES.items()}
     if (found := names.get(platform.machine())) is None:
         raise ReleaseError(
@@ -42,7 +44,7 @@ def machine_architecture() -> str:
 
 @dataclass(frozen=True)
 class Target:
-    """What wheels are fetched for."""
+    """The platform and Python version of wheels."""
 
     architecture: str
     python: str
@@ -54,7 +56,7 @@ class Target:
         return [*platforms, f"manylinux2014_{machine}"]
 
     def environment(self) -> dict[str, str]:
-        """What markers ask about."""
+        """Return the environment for markers."""
         return {
             "implementation_name": "cpython",
             "os_name": "posix",
@@ -75,7 +77,7 @@ class Wheel:
     digest: str
     path: Path
     license: str = ""
-    """As the distribution says it, if it does so by SPDX's rules."""
+    """Return the distribution's license, if it is a valid SPDX expression."""
 
     @property
     def compiled(self) -> bool:
@@ -104,19 +106,19 @@ def needed(text: str, target: Target) -> list[Pin]:
     return [pin for pin in pins(text) if not (marker := pin.requirement.marker) or marker.evaluate(environment)]
 
 
-def fetch(checkout: Path, target: Target, store: Store) -> list[Wheel]:
-    """The wheels of every pinned package that this target needs, in order of name."""
-    wanted = needed((checkout / PINS).read_text(), target)
+def fetch(checkout: Path, target: Target, store: ContentCache, requirements: Path = PINS) -> list[Wheel]:
+    """Return the wheels of all packages that are pinned there, for this target, sorted by name."""
+    wanted = needed((checkout / requirements).read_text(), target)
     question = ["wheels", target.architecture, target.python, [pin.line() for pin in wanted]]
     pinned = {digest for pin in wanted for digest in pin.digests}
     files: dict[str, str] = store.note(question) or {}
     if not files or not all(digest in pinned and store.find(digest) for digest in files.values()):
-        files = _download(wanted, target, store)
+        files = _download(wanted, target, store, requirements)
         store.remember(question, files)
     return sorted((read(store.folder / digest, file) for file, digest in files.items()), key=lambda wheel: wheel.name)
 
 
-def _download(wanted: Sequence[Pin], target: Target, store: Store) -> dict[str, str]:
+def _download(wanted: Sequence[Pin], target: Target, store: ContentCache, pinned: Path) -> dict[str, str]:
     with store.workplace() as folder:
         requirements = folder / "requirements.txt"
         requirements.write_text("\n".join(pin.line() for pin in wanted))
@@ -128,18 +130,18 @@ def _download(wanted: Sequence[Pin], target: Target, store: Store) -> dict[str, 
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ReleaseError(
-                f"pip cannot fetch {PINS} for Python {target.python} on {target.architecture}:\n{done.stderr.strip()}"
+                f"pip cannot fetch {pinned} for Python {target.python} on {target.architecture}:\n{done.stderr.strip()}"
             )
         return {file.name: store.put(file.read_bytes()).name for file in sorted((folder / "got").iterdir())}
 
 
-def own(checkout: Path, build: Stamp, store: Store) -> Wheel:
-    """The wheel of this project, stamped. From a copy: the checkout stays as it is."""
+def own(checkout: Path, build: BuildInfo, store: ContentCache) -> Wheel:
+    """Build the wheel of this project with build information, from a copy, so that the checkout is not modified."""
     with store.workplace() as folder:
         for name in ("LICENSE", "README.md", "pyproject.toml"):
             shutil.copy(checkout / name, folder)
         shutil.copytree(checkout / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        stamp.write(folder, build)
+        build_info.write(folder, build)
         command = [sys.executable, "-m", "hatchling", "build", "--target=wheel", f"--directory={folder}/dist"]
         environment = {**os.environ, "SOURCE_DATE_EPOCH": str(build.epoch or _FIRST_ZIP_TIME)}
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

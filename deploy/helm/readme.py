@@ -1,4 +1,4 @@
-"""Writes the chart's README from its values.yaml, whose every value has a comment above it.
+"""Write the chart's README from its values.yaml, in which every value has a comment above it.
 
 python deploy/helm/readme.py > deploy/helm/kube-node-ready/README.md
 """  # noqa: INP001  a script, not a package
@@ -17,84 +17,86 @@ _PAGE = """\
 
 <!-- Written by `python deploy/helm/readme.py > deploy/helm/kube-node-ready/README.md` from values.yaml. -->
 
-Keeps workloads off a new node until the node has proved that its network works; [docs/operator.md][operator] tells how.
-Kubernetes 1.24 or later, Helm 3.14 or later.
+This page is for cluster operators: it lists how to install, upgrade and uninstall the chart, and all its values. The
+chart keeps workloads off a new node until the node has proved that its network works ([how][operator]). It needs
+Kubernetes 1.24 or later and Helm 3.14 or later.
 
     helm install kube-node-ready ./deploy/helm/kube-node-ready --namespace kube-system \\
       --set image.repository=registry.example/team/kube-node-ready
 
 Then let new nodes join with the taint `node-ready/unverified=true:NoSchedule`: with Karpenter as one of a NodePool's
-**startupTaints** ([an example][karpenter]), elsewhere by the kubelet or the node group ([how][autoscaler]). `helm
+**startupTaints** ([an example][karpenter]), elsewhere through the kubelet or the node group ([how][autoscaler]). `helm
 install` prints what to do next and what to watch.
 
-**Cluster DNS must tolerate the gate**, like CNI and kube-proxy. A node passes when cluster DNS answers; where every
-node is new, cluster DNS that waits for the gate never starts. The controller itself always tolerates it.
+**Cluster DNS must tolerate the gate**, like CNI and kube-proxy. A node passes only if cluster DNS answers. If every
+node is new, cluster DNS that does not tolerate the gate never starts. The controller itself always tolerates it.
 
-| for | values |
+| purpose | values |
 |---|---|
 | the Prometheus Operator: ServiceMonitor, alerts, dashboard | [values-prometheus.yaml][prometheus] |
 | two replicas | [values-two-replicas.yaml][replicas] |
 | removal of failed nodes, within a budget | [values-delete-failed-nodes.yaml][removal] |
-| a DaemonSet that leaves verified nodes | [values-daemonset-once.yaml][once] |
+| a DaemonSet whose pods are removed from verified nodes | [values-daemonset-once.yaml][once] |
 | a DaemonSet that keeps checking | [values-daemonset-continuous.yaml][continuous] |
 
-A mistake in the values is refused before anything is changed, with its place:
+Helm rejects invalid values before anything is changed, and names the place:
 
     - at '/controller/config/reconciliation': additional properties 'maxRetrys' not allowed
     - at '/controller/config/logging/level': value must be one of 'debug', 'error', 'info', 'warn'
 
-What is wrong only together with another value may be found by the program when it starts: it ends with exit code 2, its
-log has every mistake, and pods with the old settings go on working.
+Combinations that cannot work are rejected by the program when it starts: it exits with code 2, its log has every
+mistake, and pods with the old settings keep running.
 
 ## Upgrade
 
     helm upgrade kube-node-ready ./deploy/helm/kube-node-ready --namespace kube-system --reset-then-reuse-values
 
-(Not `--reuse-values`, which knows nothing of values that are new in the chart.) Nothing in the chart is random or
-dated: what you did not change stays as it is. Pods are replaced when their settings or their image changed, and not
-for a new version of the chart alone. Nodes being verified are taken up where they are. Switching `deploymentMode`
-takes the other mode away; labels and taints of nodes stay, and mean the same in both.
+(Do not use `--reuse-values`, which ignores values that are new in the chart.) The chart renders nothing random: objects
+that you did not change stay the same. Pods are replaced when their settings or image change, and not for a new version
+of the chart alone. Verifications in progress continue. Changing `deploymentMode` removes the objects of the other mode;
+labels and taints of nodes stay, and have the same meaning in both.
 
-Where webhooks rewrite images or add containers, see [docs/upgrading.md][upgrading] first, also for moving the workers
-to a namespace of their own, which is recommended.
+If webhooks rewrite images or add containers, see [upgrading.md][upgrading] first, also for moving the workers to a
+namespace of their own, which is recommended.
 
 ## Uninstall
 
-First take the gate out of NodePools and node groups, or new nodes wait for ever. Then:
+First remove the gate from NodePools and node groups; otherwise new nodes stay gated indefinitely. Then:
 
     helm uninstall kube-node-ready --namespace kube-system
     kubectl taint nodes --all node-ready/unverified:NoSchedule-
 
-The second command frees nodes that are still gated; of nodes without the taint it says `not found`, which is fine. What
-the controller made itself stays: the worker pods of nodes that had not passed, its Lease, and with `deleteFailedNodes`
+The second command frees nodes that are still gated; ignore `not found` for the others. The following commands delete
+what the controller created itself: worker pods of nodes that had not passed, its Lease, and with `deleteFailedNodes`
 the ledger of removals.
 
     kubectl delete pods --selector=app=kube-node-ready,component=worker --namespace kube-system
     kubectl delete lease kube-node-ready-controller --namespace kube-system --ignore-not-found
     kubectl delete configmap kube-node-ready-removals --namespace kube-system --ignore-not-found
 
-In a namespace of the workers' own (`worker.namespace`), delete that instead of its pods and its ConfigMap.
+If the workers have a namespace of their own (`worker.namespace`), delete the namespace instead of its pods and its
+ConfigMap.
 
-## What is made
+## Rendered objects
 
 - In `controller` mode: a Deployment, its ConfigMap and a Service for metrics; ServiceAccounts for controller and
   workers; a ClusterRole for nodes, and Roles for everything else; with several replicas a PodDisruptionBudget;
   ValidatingAdmissionPolicies that let only the controller create worker pods, and that let the controller write nothing
   but what verification needs; with `worker.createNamespace` a namespace of the workers' own.
 - In `daemonset` mode: a DaemonSet and a ConfigMap with its environment; a ServiceAccount, a ClusterRole and Roles; a
-  ValidatingAdmissionPolicy that holds each pod to its own Node.
-- If wanted: ServiceMonitor or PodMonitor, PrometheusRule, a dashboard, NetworkPolicies; in either mode.
+  ValidatingAdmissionPolicy that limits each pod to its own Node.
+- Optional: ServiceMonitor or PodMonitor, PrometheusRule, a dashboard, NetworkPolicies; in either mode.
 
 The policies need Kubernetes 1.30 or later. Helm asks the cluster whether it supports them. `helm template` and
-`--dry-run=client` ask no cluster, so there the chart fails unless you choose: set `admissionPolicy.enabled=true`, for
-example for GitOps, or `false` for an older cluster.
+`--dry-run=client` do not contact a cluster, so there the policies are rendered. For an older cluster set
+`admissionPolicy.enabled` to `false`.
 
-[docs/security.md][security] has every right of every ServiceAccount, and why it is needed. Use one
-release per namespace. If two releases share a workers' namespace, set `admissionPolicy.additionalWorkerCreators`.
+[security.md][security] lists every permission of every ServiceAccount, and why it is needed. Use one release per
+namespace. If two releases share a workers' namespace, set `admissionPolicy.additionalWorkerCreators`.
 
-[operator]: ../../../docs/operator.md
-[security]: ../../../docs/security.md
-[upgrading]: ../../../docs/upgrading.md
+[operator]: ../../../docs/reference/operator.md
+[security]: ../../../docs/explanation/security.md
+[upgrading]: ../../../docs/how-to/upgrading.md
 [karpenter]: ../../../examples/karpenter-example.yaml
 [autoscaler]: ../../../examples/cluster-autoscaler.md
 [prometheus]: ../../../examples/values-prometheus.yaml

@@ -1,16 +1,13 @@
 {{/*
-Something if there is to be a policy, nothing if not. A plain `helm template` asks no cluster: Helm then has a list of API
-versions of its own, without a single kind. Leaving the policies out there would silently install the chart without
-them, so rendering fails.
+"true" if there is to be a policy, else empty. A plain `helm template` or `--dry-run` asks no cluster: Helm then has a list
+of API versions of its own, without a single kind. Leaving the policies out there would silently install the chart
+without them, so they are rendered; a cluster that does not know them rejects them.
 */}}
 {{- define "kube-node-ready.admission.wanted" -}}
 {{- $wanted := .Values.admissionPolicy.enabled -}}
 {{- if eq (toString $wanted) "auto" -}}
-{{- $policies := "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
-{{- $wanted = .Capabilities.APIVersions.Has $policies -}}
-{{- if not (or $wanted (.Capabilities.APIVersions.Has "v1/Pod")) -}}
-{{- fail (printf "admissionPolicy.enabled: \"auto\" is invalid without a cluster that Helm can ask; expected true (Kubernetes 1.30 and later) or false, or `--api-versions=%s`" $policies) -}}
-{{- end -}}
+{{- $apis := .Capabilities.APIVersions -}}
+{{- $wanted = or ($apis.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") (not ($apis.Has "v1/Pod")) -}}
 {{- end -}}
 {{- if $wanted }}true{{ end -}}
 {{- end -}}
@@ -44,6 +41,35 @@ type check knows a Node's fields, and fields are not keys to it.
 {{- define "kube-node-ready.admission.onlyItems" -}}
 {{- $others := printf "filter(item, !(%s))" (index . 1) -}}
 {{- printf "variables.%s.%s == variables.%sBefore.%s" (index . 0) $others (index . 0) $others -}}
+{{- end -}}
+
+{{/*
+"" or "!variables.isUpdated || ": validations that limit the size of the record and of the condition of a Node, or what is
+true instead. Its kubelet can write larger ones, which can stay as they are.
+*/}}
+{{- define "kube-node-ready.admission.sizes" -}}
+- expression: >-
+    {{ . }}!("node-ready/verification" in variables.annotations)
+    || bytes(variables.annotations["node-ready/verification"]).size() <= 16384
+    || optional.of(variables.annotations["node-ready/verification"])
+    == variables.annotationsBefore[?"node-ready/verification"]
+  message: of a Node's annotations, node-ready/verification can have at most 16 KiB
+  reason: Forbidden
+- expression: >-
+    {{ . }}variables.conditions.filter(item, item.type == "NodeVerified").size() <= 1
+    || variables.conditions.filter(item, item.type == "NodeVerified").size()
+    <= variables.conditionsBefore.filter(item, item.type == "NodeVerified").size()
+  message: of a Node's conditions, there can be at most one condition NodeVerified
+  reason: Forbidden
+- expression: >-
+    {{ . }}variables.conditions.all(item, item.type != "NodeVerified"
+    || (item.?status.orValue("") in ["True", "False", "Unknown"]
+    && bytes(item.?reason.orValue("")).size() <= 1024 && bytes(item.?message.orValue("")).size() <= 32768)
+    || item in variables.conditionsBefore)
+  message: >-
+    of a Node's conditions, NodeVerified can be True, False or Unknown, with a reason of at most 1 KiB and a message of at
+    most 32 KiB
+  reason: Forbidden
 {{- end -}}
 
 {{/* Maps and lists of a Node: variables of a policy with these parts as they are now and as they were before. */}}
@@ -88,6 +114,10 @@ spec:
         || ({{ $labels }}['app'].orValue('') == 'kube-node-ready' && {{ $labels }}['component'].orValue('') == 'worker')
 {{- end -}}
 
+{{- define "kube-node-ready.admission.exec" -}}
+{{- include "kube-node-ready.named" (list . "workers-exec") -}}
+{{- end -}}
+
 {{- define "kube-node-ready.admission.pods" -}}
 {{- include "kube-node-ready.named" (list . "controller-pods") -}}
 {{- end -}}
@@ -126,25 +156,56 @@ spec:
       expression: request.userInfo.username == {{ include "kube-node-ready.controller.username" (index . 0) | quote }}
 {{- end -}}
 
-{{/* (list "item" value): whether the item has everything that the value has. It can have more, such as defaults. */}}
-{{- define "kube-node-ready.admission.has" -}}
+{{/* Keys that the server adds to volumes: defaults, and quantities, which it writes in its own way. */}}
+{{- define "kube-node-ready.admission.serverKeys" -}}
+{{- list "apiGroup" "apiVersion" "cachingMode" "creationTimestamp" "defaultMode" "divisor" "expirationSeconds" "fsType"
+  "iscsiInterface" "keyring" "kind" "metadata" "pool" "pullPolicy" "readOnly" "resources" "sizeLimit" "storageMode"
+  "type" "user" "volumeMode" | toJson -}}
+{{- end -}}
+
+{{/*
+(list "volume" value): whether the volume is the value, as the server stores it. It omits empty values and fills in
+defaults. Quantities are not compared. `variables.serverKeys` has the keys that it can add.
+*/}}
+{{- define "kube-node-ready.admission.is" -}}
 {{- $at := index . 0 -}}
 {{- $value := index . 1 -}}
 {{- $all := list -}}
 {{- if kindIs "map" $value -}}
+{{- $value = omit $value "divisor" "resources" "sizeLimit" -}}
+{{- $known := keys $value | sortAlpha | toJson -}}
+{{- $all = append $all (printf "%s.all(key, key in %s || key in variables.serverKeys)" $at $known) -}}
+{{- if not $value.metadata -}}
+{{- $all = append $all (printf "%s[?\"metadata\"].orValue({}).all(key, key == \"creationTimestamp\")" $at) -}}
+{{- end -}}
+{{- if not $value.type -}}
+{{- $all = append $all (printf "%s[?\"type\"].orValue(\"\") == \"\"" $at) -}}
+{{- end -}}
 {{- range $key, $inner := $value -}}
+{{- $part := printf "%s[%s]" $at (toJson $key) -}}
+{{- /* The kind of a volume can be an empty mapping, as in `emptyDir: {}`. */ -}}
+{{- if or $inner (and (kindIs "map" $inner) (eq $at "volume")) -}}
 {{- $all = append $all (printf "%s in %s" (toJson $key) $at) -}}
-{{- $all = append $all (include "kube-node-ready.admission.has" (list (printf "%s[%s]" $at (toJson $key)) $inner)) -}}
+{{- $all = append $all (include "kube-node-ready.admission.is" (list $part $inner)) -}}
+{{- else if not (kindIs "invalid" $inner) -}}
+{{- $all = append $all (printf "%s[?%s].orValue(%s) == %s" $at (toJson $key) (toJson $inner) (toJson $inner)) -}}
+{{- end -}}
 {{- end -}}
 {{- else if kindIs "slice" $value -}}
 {{- $all = append $all (printf "%s.size() == %d" $at (len $value)) -}}
 {{- range $index, $inner := $value -}}
-{{- $all = append $all (include "kube-node-ready.admission.has" (list (printf "%s[%d]" $at $index) $inner)) -}}
+{{- $all = append $all (include "kube-node-ready.admission.is" (list (printf "%s[%d]" $at $index) $inner)) -}}
 {{- end -}}
 {{- else -}}
 {{- $all = append $all (printf "%s == %s" $at (toJson $value)) -}}
 {{- end -}}
 {{- $all | compact | join " && " -}}
+{{- end -}}
+
+{{/* "mount": a mount in one line. Neither names nor mount paths can contain its separators. */}}
+{{- define "kube-node-ready.admission.mount" -}}
+({{ . }}.name + ' ' + string({{ . }}.?readOnly.orValue(false))
+        + ' ' + {{ . }}.mountPath + ':' + {{ . }}.?subPath.orValue(''))
 {{- end -}}
 
 {{/* "container.?securityContext": whether it switches off what the runtime confines every container with. */}}

@@ -25,6 +25,10 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- $_ := set $worker $key $value -}}
 {{- end -}}
 {{- include "kube-node-ready.controller.config.short" (list . $config) -}}
+{{- $unset := eq (toString $worker.connectivitySelector) "app=kube-node-ready,component!=worker" -}}
+{{- if and $worker.connectivityMatrix $unset .Values.responder.enabled -}}
+{{- $_ := set $worker "connectivitySelector" (include "kube-node-ready.selector.line" (list . "responder")) -}}
+{{- end -}}
 {{- $_ := set $worker "image" (include "kube-node-ready.image.parts" (list . $worker.image) | fromYaml) -}}
 {{- $_ := set $worker "namespace" ($worker.namespace | default .Values.worker.namespace | default .Release.Namespace) -}}
 {{- $_ := set $worker "serviceAccountName" (include "kube-node-ready.worker.account" .) -}}
@@ -57,10 +61,16 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- $root := index . 0 -}}
 {{- $config := index . 1 -}}
 {{- $short := $root.Values.config -}}
-{{- $seconds := dict "initialTimeout" "timeoutSeconds" "checkTimeout" "checkTimeoutSeconds" -}}
+{{- $seconds := dict
+  "initialTimeout" (list $config.worker "timeoutSeconds")
+  "checkTimeout" (list $config.worker "checkTimeoutSeconds")
+  "checkInterval" (list $config.reconciliation "reverifyIntervalSeconds")
+-}}
 {{- $places := dict
   "dnsTestDomains" (list $config.worker "dnsTestDomains")
   "clusterDNSIP" (list $config.worker "clusterDnsIp")
+  "enableConnectivityMatrix" (list $config.worker "connectivityMatrix")
+  "failureThreshold" (list $config.reconciliation "reverifyFailureThreshold")
   "maxRetries" (list $config.reconciliation "maxRetries")
   "retryBackoff" (list $config.reconciliation "retryBackoff")
   "verifiedLabel" (list $config.nodeManagement.verifiedLabel "key")
@@ -75,6 +85,7 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- $taints := dict "taintKey" "key" "taintValue" "value" "taintEffect" "effect" -}}
 {{- with $short.initialTimeout }}{{ include "kube-node-ready.bounded" (list "config.initialTimeout" . 10) }}{{ end -}}
 {{- with $short.checkTimeout }}{{ include "kube-node-ready.bounded" (list "config.checkTimeout" . 1) }}{{ end -}}
+{{- with $short.checkInterval }}{{ include "kube-node-ready.bounded" (list "config.checkInterval" . 10) }}{{ end -}}
 {{- if and (hasKey $short "maxRetries") (lt (int $short.maxRetries) 1) -}}
 {{- fail "config.maxRetries is 0, which is for deploymentMode=daemonset: the controller counts attempts from 1" -}}
 {{- end -}}
@@ -82,14 +93,12 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- if hasKey $places $key -}}
 {{- $_ := set (index $places $key 0) (index $places $key 1) $value -}}
 {{- else if hasKey $seconds $key -}}
-{{- $_ := set $config.worker (get $seconds $key) (include "kube-node-ready.seconds" $value | int) -}}
+{{- $_ := set (index $seconds $key 0) (index $seconds $key 1) (include "kube-node-ready.seconds" $value | int) -}}
 {{- else if hasKey $taints $key -}}
 {{- $usual := dict "key" "node-ready/unverified" "value" "true" "effect" "NoSchedule" -}}
 {{- $gates := $config.nodeManagement.taints | default (list $usual) -}}
 {{- $_ := set (first $gates) (get $taints $key) $value -}}
 {{- $_ := set $config.nodeManagement "taints" $gates -}}
-{{- else -}}
-{{- fail (printf "config.%s is for deploymentMode=daemonset: the controller has nothing like it" $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -127,17 +136,18 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- toYaml $config -}}
 {{- end -}}
 
-{{/* What the DaemonSet is told of the checks that has no variable of its own. Peers are the release's own pods. */}}
+{{/*
+Settings of the checks that the DaemonSet has no variable for. Peers are its own pods where they stay, and
+responders where they leave.
+*/}}
 {{- define "kube-node-ready.daemonset.checks" -}}
 {{- $checks := include "kube-node-ready.checks" . | fromYaml -}}
 {{- $checks = omit $checks "dnsTestDomains" "clusterDnsIp" "checkTimeoutSeconds" "connectivityMatrix" -}}
 {{- $matrix := (include "kube-node-ready.daemonset.config" . | fromYaml).enableConnectivityMatrix -}}
 {{- if and $matrix (not (hasKey $checks "connectivitySelector")) -}}
-{{- $labels := list -}}
-{{- range $key, $value := include "kube-node-ready.selector" (list . "daemonset") | fromYaml -}}
-{{- $labels = append $labels (printf "%s=%s" $key $value) -}}
-{{- end -}}
-{{- $_ := set $checks "connectivitySelector" (join "," $labels) -}}
+{{- $leaves := and (eq .Values.daemonset.mode "once") .Values.responder.enabled -}}
+{{- $peers := $leaves | ternary "responder" "daemonset" -}}
+{{- $_ := set $checks "connectivitySelector" (include "kube-node-ready.selector.line" (list . $peers)) -}}
 {{- end -}}
 {{- toJson $checks -}}
 {{- end -}}

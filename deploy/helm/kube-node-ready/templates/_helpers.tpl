@@ -113,6 +113,37 @@ pullPolicy: {{ $own.pullPolicy | default $top.pullPolicy }}
 {{- end -}}
 {{- end -}}
 
+{{/* A repository: not empty if its first part is a registry, as container runtimes read it. */}}
+{{- define "kube-node-ready.image.hasRegistry" -}}
+{{- if regexMatch "^(localhost|[^/]*[.:][^/]*)/" . }}true{{ end -}}
+{{- end -}}
+
+{{/* For NOTES: what keeps nodes from pulling the images, or workers from reporting. */}}
+{{- define "kube-node-ready.image.warnings" -}}
+{{- $own := dict -}}
+{{- if eq .Values.deploymentMode "controller" -}}
+{{- $own = .Values.controller.image -}}
+{{- end -}}
+{{- $image := include "kube-node-ready.image.parts" (list . $own) | fromYaml -}}
+{{- if not (include "kube-node-ready.image.hasRegistry" $image.repository) }}
+
+THE IMAGE {{ include "kube-node-ready.image" (list . $own) }} NAMES NO REGISTRY. No image is published yet: unless your nodes have it,
+they try to pull it from their default registry, and pods end in ImagePullBackOff. From a checkout, with your registry:
+  make image && skopeo copy --all oci-archive:dist/kube-node-ready-{{ .Chart.AppVersion }}.tar docker://REGISTRY/kube-node-ready:{{ $image.tag }}
+  helm upgrade {{ .Release.Name }} CHART -n {{ .Release.Namespace }} --reset-then-reuse-values --set image.repository=REGISTRY/kube-node-ready
+{{- end }}
+{{- if eq .Values.deploymentMode "controller" }}
+{{- $worker := (include "kube-node-ready.controller.config" . | fromYaml).worker.image }}
+{{- if ne $worker.repository $image.repository }}
+
+WORKERS HAVE ANOTHER IMAGE THAN THE CONTROLLER: {{ $worker.repository }}, not {{ $image.repository }}.
+A worker of another program reports nothing that the controller can read, and then no node passes.
+Set image.repository for both, and remove controller.image and controller.config.worker.image, unless both are the same
+program.
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* The secrets to pull images with, whether given as names or as mappings. */}}
 {{- define "kube-node-ready.pullSecrets" -}}
 {{- range .Values.imagePullSecrets }}

@@ -1,6 +1,6 @@
 {{/*
-The DaemonSet's affinity. In `once` mode verified nodes are ruled out, so that a pod goes when its node has the label,
-and comes back when somebody takes the label off. Terms are alternatives, so each of them must rule the label out.
+The DaemonSet's affinity. In `once` mode verified nodes are excluded, so that a pod is removed when its node has the label,
+and starts again when the label is removed. Terms are alternatives, so each of them must exclude the label.
 */}}
 {{- define "kube-node-ready.daemonset.affinity" -}}
 {{- $affinity := deepCopy .Values.daemonset.affinity -}}
