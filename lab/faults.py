@@ -101,6 +101,10 @@ class Faults:
         # Only forwarded packets: the node's own connections to the API server are not affected.
         return self._drop("mtu", ("FORWARD", *large), table="mangle")
 
+    def stall_registry(self, port: int) -> Fault:
+        """Drop connections to a registry on this port of the node itself: pulls of its images take half a minute."""
+        return self._drop("registry", ("OUTPUT", "-p", "tcp", "-d", "127.0.0.1", "--dport", str(port)))
+
     def cut(self) -> Fault:
         """Disconnect the node from the network."""
         cable = self.facts.cable
@@ -120,6 +124,7 @@ class Faults:
             ("raw", "dns"),
             ("raw", "loss"),
             ("raw", "api"),
+            ("raw", "registry"),
             ("nat", "redirection"),
             ("mangle", "mtu"),
         ):

@@ -137,7 +137,7 @@ def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
 
 def refusal(operator: Operator, address: str) -> str:
     """What /readyz says, if it says no."""
-    (ports,) = [line["ports"] for line in operator.lines() if "ports" in line]
+    ports = operator.ports()
     connection = http.client.HTTPConnection(address, ports[-1], timeout=10)
     try:
         connection.request("GET", "/readyz")

@@ -64,10 +64,14 @@ class Operator:
 
     def ask(self, path: str, *, server: int = -1) -> str:
         """What one of its servers answers; the last is the one for health."""
-        (ports,) = [line["ports"] for line in self.lines() if "ports" in line]
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(f"http://127.0.0.1:{ports[server]}{path}", timeout=10) as answer:
+        with opener.open(f"http://127.0.0.1:{self.ports()[server]}{path}", timeout=10) as answer:
             return str(answer.read().decode())
+
+    def ports(self) -> list[int]:
+        """Return the ports that it listens on; the last is the one for health."""
+        (ports,) = [line["ports"] for line in self.lines() if "ports" in line]
+        return list(ports)
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)

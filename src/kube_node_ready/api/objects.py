@@ -60,6 +60,10 @@ class Waiting(Wire, frozen=True):
     message: str = ""
 
 
+class Running(Wire, frozen=True):
+    started_at: datetime | None = None
+
+
 class Terminated(Wire, frozen=True):
     exit_code: int = 0
     reason: str = ""
@@ -68,6 +72,7 @@ class Terminated(Wire, frozen=True):
 
 class ContainerState(Wire, frozen=True):
     waiting: Waiting | None = None
+    running: Running | None = None
     terminated: Terminated | None = None
 
 

@@ -10,6 +10,8 @@ from kube_node_ready.verification.worker_pod import PodTemplate
 
 _TO_START_SECONDS = 5
 """A worker that used all its time must still be able to say why, so its pod has more."""
+_KUBELETS_MARGIN_SECONDS = 60
+"""The controller ends a late worker before its kubelet does, because then the pod still shows what it waited for."""
 
 
 def policy(config: Config) -> Policy:
@@ -52,7 +54,7 @@ def template(config: Config) -> PodTemplate:
         volumes=tuple(worker.volumes),
         labels=worker.pod_labels,
         annotations=worker.pod_annotations,
-        deadline_seconds=worker.timeout_seconds + _TO_START_SECONDS,
+        deadline_seconds=worker.timeout_seconds + _TO_START_SECONDS + _KUBELETS_MARGIN_SECONDS,
         settings=_for_the_worker(config),
     )
 

@@ -62,9 +62,19 @@ def verdict(snapshot: Snapshot, worker: Worker, policy: Policy) -> Verdict | Non
         return None
     waiting = f": {worker.reason}" if worker.reason else ""
     late = f"no verdict within {policy.deadline.total_seconds():g} s{waiting}"
-    # A worker that is being deleted has no time to end, and a finalizer can keep it for any length of time.
-    was_running = worker.node_name and not worker.deleting
-    return Verdict(passed=False, cause=Cause.LATE if was_running else Cause.NOT_STARTED, reason=late)
+    return Verdict(passed=False, cause=_cause_of_late(worker, policy), reason=late)
+
+
+def _cause_of_late(worker: Worker, policy: Policy) -> Cause:
+    """Blame the node only if the worker had time to run.
+
+    By default a kubelet pulls one image at a time, so a pod of any tenant can hold back the worker's image. A worker
+    that is being deleted has no time to end, and a finalizer can keep it for any length of time.
+    """
+    if not worker.node_name or worker.deleting or worker.awaits_images:
+        return Cause.NOT_STARTED
+    has_waited = worker.started - worker.created if worker.started and worker.created else ZERO
+    return Cause.LATE if has_waited <= policy.deadline / 2 else Cause.NOT_STARTED
 
 
 def awaiting_confirmation(snapshot: Snapshot, worker: Worker, phase: Phase) -> Decision:

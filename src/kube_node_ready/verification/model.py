@@ -73,6 +73,10 @@ class Worker(Struct, frozen=True):
     attempt: int
     node_name: str = ""
     created: datetime | None = None
+    started: datetime | None = None
+    """When the worker's container started, by the clock of its node. None unless it is running."""
+    awaits_images: bool = False
+    """Whether no container runs although the pod's network is ready: the kubelet has yet to pull an image."""
     deleting: bool = False
     state: State = State.PENDING
     cause: Cause = Cause.NONE

@@ -6,6 +6,7 @@ mirror pod. Its verdict counts only on that node (`Worker.belongs_to`) and with 
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -67,6 +68,8 @@ def read_worker(pod: Pod) -> Worker | None:
         attempt=int(named["attempt"]),
         node_name=str(pod.spec.get("nodeName", "")),
         created=pod.metadata.creation_timestamp,
+        started=_started(pod),
+        awaits_images=_awaits_images(pod),
         deleting=pod.metadata.deletion_timestamp is not None,
         state=status.state,
         cause=status.cause,
@@ -116,10 +119,11 @@ def _status_of_succeeded(ended: Terminated | None) -> WorkerStatus:
 
 def _status_of_failed(pod: Pod, ended: Terminated | None) -> WorkerStatus:
     status, message = pod.status, ended.message if ended else ""
-    if status.reason:  # Evicted, DeadlineExceeded, UnexpectedAdmissionError, …: the pod's end was not the worker's own
-        cause = Cause.LATE if status.reason == "DeadlineExceeded" else Cause.STOPPED
+    if status.reason:
+        # Evicted, UnexpectedAdmissionError, …: the pod's end was not the worker's own. Neither is DeadlineExceeded: it
+        # does not show whether the worker had time to run. A controller that is running decides that earlier.
         reason = f"{status.reason}: {status.message}" if status.message else status.reason
-        return WorkerStatus(State.FAILED, cause, reason, message)
+        return WorkerStatus(State.FAILED, Cause.STOPPED, reason, message)
     if failed := next(_failed_init_containers(status.init_container_statuses), None):
         return WorkerStatus(State.FAILED, Cause.CHECKS, failed, message)
     if ended is None:
@@ -154,6 +158,24 @@ def _failed_init_containers(statuses: Sequence[ContainerStatus]) -> Iterator[str
 
 def _terminated(pod: Pod) -> Terminated | None:
     return next((c.state.terminated for c in pod.status.container_statuses if c.name == CONTAINER), None)
+
+
+def _started(pod: Pod) -> datetime | None:
+    running = (status.state.running for status in pod.status.container_statuses if status.name == CONTAINER)
+    return next((state.started_at for state in running if state), None)
+
+
+def _awaits_images(pod: Pod) -> bool:
+    """Whether the kubelet has set up the network of the pod (Kubernetes 1.29 and later), but runs no container.
+
+    Volumes are mounted before the network is set up, so only images are left to wait for.
+    """
+    if pod.status.phase != "Pending" or any(status.state.running for status in pod.status.init_container_statuses):
+        return False
+    return any(
+        condition.type == "PodReadyToStartContainers" and condition.status == "True"
+        for condition in pod.status.conditions
+    )
 
 
 def _stuck_reasons(pod: Pod) -> Iterator[str]:

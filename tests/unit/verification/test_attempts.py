@@ -47,6 +47,10 @@ def test_a_worker_is_late_when_its_deadline_has_passed(age: timedelta, late: boo
         ({}, Cause.LATE),
         ({"node_name": ""}, Cause.NOT_STARTED),
         ({"deleting": True}, Cause.NOT_STARTED),
+        ({"awaits_images": True}, Cause.NOT_STARTED),
+        ({"started": NOW - DEADLINE}, Cause.LATE),
+        ({"started": NOW - DEADLINE / 2}, Cause.LATE),
+        ({"started": NOW - DEADLINE / 2 + TICK}, Cause.NOT_STARTED),
     ],
 )
 def test_only_a_worker_that_could_run_is_late(facts: dict[str, Any], cause: Cause) -> None:

@@ -180,7 +180,7 @@ def test_an_init_container_that_fails_is_a_check_that_failed() -> None:
     ("status", "cause", "reason"),
     [
         ({"reason": "Evicted", "message": "low on memory"}, Cause.STOPPED, "Evicted: low on memory"),
-        ({"reason": "DeadlineExceeded"}, Cause.LATE, "DeadlineExceeded"),
+        ({"reason": "DeadlineExceeded"}, Cause.STOPPED, "DeadlineExceeded"),
         ({"reason": "UnexpectedAdmissionError"}, Cause.STOPPED, "UnexpectedAdmissionError"),
         ({}, Cause.STOPPED, "worker pod failed without a termination message"),
     ],
@@ -205,6 +205,50 @@ def test_a_worker_that_has_not_started_reports_what_it_waits_for() -> None:
     pulling = [{"name": "worker", "state": {"waiting": {"reason": "ErrImagePull"}}}]
     worker = seen(phase="Pending", containerStatuses=pulling)
     assert (worker.state, worker.reason) == (State.PENDING, "ErrImagePull")
+
+
+NETWORK_READY = {"type": "PodReadyToStartContainers", "status": "True"}
+CREATING = [{"name": "worker", "state": {"waiting": {"reason": "PodInitializing"}}}]
+
+
+@pytest.mark.parametrize(
+    ("status", "awaits"),
+    [
+        ({"phase": "Pending", "conditions": [NETWORK_READY]}, True),
+        ({"phase": "Pending", "conditions": [NETWORK_READY], "containerStatuses": CREATING}, True),
+        ({"phase": "Running", "conditions": [NETWORK_READY]}, False),
+        ({"phase": "Pending", "conditions": [{**NETWORK_READY, "status": "False"}]}, False),
+        ({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}, False),
+        ({"phase": "Pending"}, False),
+    ],
+    ids=["network ready", "creating", "running", "network not ready", "older kubelet", "not seen by its kubelet"],
+)
+def test_a_worker_awaits_its_images_once_its_network_is_ready(status: Json, *, awaits: bool) -> None:
+    assert seen(**status).awaits_images is awaits
+
+
+@pytest.mark.parametrize(
+    ("state", "awaits"),
+    [({"running": {}}, False), ({"terminated": {"exitCode": 0}}, True), ({"waiting": {"reason": "X"}}, True)],
+)
+def test_a_worker_whose_init_container_runs_awaits_no_image(state: Json, *, awaits: bool) -> None:
+    init = [{"name": "disk", "state": state}]
+    status = {"conditions": [NETWORK_READY], "initContainerStatuses": init, "containerStatuses": CREATING}
+    assert seen(phase="Pending", **status).awaits_images is awaits
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "started"),
+    [
+        ("worker", {"running": {"startedAt": "2026-01-01T00:00:07Z"}}, datetime(2026, 1, 1, 0, 0, 7, tzinfo=UTC)),
+        ("worker", {"running": {"startedAt": None}}, None),
+        ("worker", {"running": {}}, None),
+        ("worker", {"waiting": {"reason": "X"}}, None),
+        ("other", {"running": {"startedAt": "2026-01-01T00:00:07Z"}}, None),
+    ],
+)
+def test_the_start_of_the_workers_own_container_is_read(name: str, state: Json, started: datetime | None) -> None:
+    assert seen(phase="Running", containerStatuses=[{"name": name, "state": state}]).started == started
 
 
 def test_a_deleted_worker_is_remembered_only_until_the_watch_reports_it() -> None:
