@@ -6,8 +6,6 @@ SHELL := /bin/bash
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest
-# Memory is had more easily than processors: a control plane that collects garbage less often takes a tenth less of them.
-ON_CLUSTERS := GOGC=400 $(PYTEST)
 # In the order of collection; by default, xdist starts files with many tests first, however short these are.
 BY_FILE := --dist=loadfile --no-loadscope-reorder
 INSTALLED := .venv/.installed
@@ -65,13 +63,13 @@ cluster: shared ## tests and attacks against a real control plane with simulated
 # These tests wait more than they compute, so several clusters run at a time. tests/conftest.py starts the longest files first.
 shared: setup
 	@$(PYTHON) -m lab build --terraform
-	$(ON_CLUSTERS) --numprocesses=5 $(BY_FILE) -m "not alone" tests/cluster tests/attacks
+	@scripts/test-on-clusters shared --numprocesses=5 $(BY_FILE) -m "not alone" tests/cluster tests/attacks
 
 alone: setup
-	$(ON_CLUSTERS) -m alone tests/cluster
+	@scripts/test-on-clusters alone -m alone tests/cluster
 
 e2e: setup ## tests on real nodes
-	$(ON_CLUSTERS) --numprocesses=2 $(BY_FILE) tests/e2e
+	@scripts/test-on-clusters e2e --numprocesses=2 $(BY_FILE) tests/e2e
 
 karpenter: setup ## tests with the real Karpenter, which is built first: 4 minutes, once; not part of `make test`
 	$(PYTHON) -m lab build --karpenter

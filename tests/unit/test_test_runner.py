@@ -1,0 +1,39 @@
+"""`scripts/test-on-clusters` repeats a test that failed, and says so."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.shell import ROOT
+
+TESTS = """
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize("number", range({count}))
+def test_it(number):
+    runs = Path("{folder}", f"runs-{{number}}")
+    runs.write_text(runs.read_text() + "x" if runs.exists() else "x")
+    assert len(runs.read_text()) > {failures}
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "failures", "code", "runs"),
+    [(1, 0, 0, 1), (2, 1, 0, 2), (1, 2, 1, 2), (3, 1, 1, 1)],
+    ids=["passes", "passes when repeated", "fails twice", "too many fail"],
+)
+def test_up_to_two_failed_tests_run_once_more(tmp_path: Path, count: int, failures: int, code: int, runs: int) -> None:
+    file = tmp_path / "test_it.py"
+    file.write_text(TESTS.format(count=count, folder=tmp_path, failures=failures))
+    stage = f"unit-{tmp_path.name}"
+    command = [ROOT / "scripts" / "test-on-clusters", stage, "--quiet", f"--rootdir={tmp_path}", file]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    shutil.rmtree(ROOT / ".pytest_cache" / stage, ignore_errors=True)
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert [path.read_text() for path in tmp_path.glob("runs-*")] == ["x" * runs] * count
+    assert ("FLAKY: passed when repeated" in ran.stdout) == (code == 0 and runs > 1)
