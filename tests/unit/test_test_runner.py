@@ -31,7 +31,7 @@ def test_up_to_two_failed_tests_run_once_more(tmp_path: Path, count: int, failur
     file = tmp_path / "test_it.py"
     file.write_text(TESTS.format(count=count, folder=tmp_path, failures=failures))
     stage = f"unit-{tmp_path.name}"
-    command = [ROOT / "scripts" / "test-on-clusters", stage, "--quiet", f"--rootdir={tmp_path}", file]
+    command = [str(ROOT / "scripts" / "test-on-clusters"), stage, "--quiet", f"--rootdir={tmp_path}", str(file)]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     shutil.rmtree(ROOT / ".pytest_cache" / stage, ignore_errors=True)
     assert ran.returncode == code, ran.stdout + ran.stderr
