@@ -5,12 +5,12 @@ might be long, unprintable or not JSON.
 """
 
 import math
-import unicodedata
 
 import msgspec
 from msgspec import Struct
 
 from kube_node_ready.api.verdict import Verdict
+from kubekit.terminal import is_visible
 
 _LONGEST_TEXT = 200
 _LONGEST_MESSAGE = 8192
@@ -124,10 +124,10 @@ def read(message: str) -> Report | None:
 
 
 def printable(text: str, longest: int = _LONGEST_TEXT) -> str:
-    """Return the text as one line without control characters, and not too long."""
-    if len(text) <= longest and text.isprintable() and "  " not in text and text.strip() == text:
+    """Return the text as one line without control characters or invisible ones, and not too long."""
+    if len(text) <= longest and is_visible(text) and "  " not in text and text.strip() == text:
         return text  # the common case, which must be fast
-    plain = "".join(" " if unicodedata.category(letter)[0] in "CZ" else letter for letter in text[: 4 * longest])
+    plain = "".join(letter if is_visible(letter) else " " for letter in text[: 4 * longest])
     words = " ".join(plain.split())
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
 

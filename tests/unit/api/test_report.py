@@ -100,6 +100,7 @@ def test_a_report_cannot_grow_without_end() -> None:
         ("\x1b[2J\x1b]0;title\x07red", "[2J ]0;title red"),
         ("\u202egnp.exe", "gnp.exe"),
         ("zero\u200bwidth", "zero width"),
+        ("hangul\u3164filler, braille\u2800blank", "hangul filler, braille blank"),
         ("a \t  b", "a b"),
         ("Übergrößenträger 東京", "Übergrößenträger 東京"),
     ],
