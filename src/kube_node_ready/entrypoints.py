@@ -13,10 +13,8 @@ from typing import NoReturn
 
 from kube_node_ready import version
 from kube_node_ready.commands import COMPLETE, COMPLETE_VARIABLE, RESPOND, VERBS
+from kube_node_ready.exit_codes import ExitCode
 
-EXIT_CONFIGURATION = 2
-EXIT_NO_ACCESS = 3
-EXIT_UNEXPECTED = 10
 _PLUGIN = "kubectl-node_ready"
 _FOR_PEOPLE = ("click", "rich")
 _CONFIG = "/etc/kube-node-ready/config.yaml"
@@ -78,7 +76,7 @@ def controller(argv: Sequence[str] | None = None) -> NoReturn:
     try:
         loaded = config.load(file, os.environ, config.flags_of(arguments))
     except DiagnosticsError as error:
-        _end(EXIT_CONFIGURATION, error.listed("configuration"))
+        _end(ExitCode.INVALID, error.listed("configuration"))
     sys.exit(_control(loaded))
 
 
@@ -100,16 +98,16 @@ def _control(config: object) -> int:
     try:
         return uvloop.run(runtime.run(config))
     except AccessError as error:
-        _end(EXIT_NO_ACCESS, str(error))
+        _end(ExitCode.NO_ACCESS, str(error))
     except OSError as error:
-        _end(EXIT_UNEXPECTED, f"{error.strerror or error}")
+        _end(ExitCode.UNEXPECTED, f"{error.strerror or error}")
 
 
 def _console(prog: str, words: Sequence[str]) -> int:
     for package in _FOR_PEOPLE:
         if not _is_installed(package):
             _end(
-                EXIT_CONFIGURATION,
+                ExitCode.INVALID,
                 f"the Python package {package} is not installed; run pip install '.[cli]' in a checkout",
             )
     from kube_node_ready.cli import main as console  # noqa: PLC0415  the others need not wait for it
@@ -122,7 +120,7 @@ def _print_version() -> int:
 
     def write() -> int:
         print(f"kube-node-ready {version.told()}")
-        return ended.OK
+        return ExitCode.OK
 
     return ended.run("kube-node-ready", write)
 

@@ -21,7 +21,7 @@ from lightkube.resources.core_v1 import Event, Node, NodeStatus, Pod
 
 import lab
 from demo import image as release_image
-from kube_node_ready.agent.main import EXIT_NOT_PROVED
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.verification import worker_pod
 from lab import pki
 from tests.support.chart_cluster import (
@@ -133,7 +133,7 @@ def test_a_node_without_dns_stays_gated_says_why_and_is_released_once_healed(onc
         assert once.condition("b")["status"] == "False"
         assert f"dns: {DOMAINS[0]}: no answer from " in once.condition("b")["message"]
         assert f"dns: {DOMAINS[0]}: no answer from " in once.told("b", "VerificationFailed")[0]
-        assert run_outside(once, "b") == EXIT_NOT_PROVED
+        assert run_outside(once, "b") == ExitCode.NOT_PROVED
         assert once.is_gated("b"), "this machine's network is not the node's"
         once.plane.nodes["b"].heal()
         once.until("released", lambda: once.is_released("b"))

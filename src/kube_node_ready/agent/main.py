@@ -31,13 +31,12 @@ from kube_node_ready.api.contract import SERVICE_ACCOUNT
 from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.checks.access import NoAccessError
 from kube_node_ready.checks.check import PodIdentity
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.probes import STALLED_SECONDS, Health, ProbeServer
 from kube_node_ready.process import exit_now
 from kube_node_ready.settings.agent import Settings, load
 from kubekit.diagnostics import DiagnosticsError
 
-EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_NOT_PROVED = 0, 1, 2, 3, 4
-EXIT_UNEXPECTED, EXIT_INTERRUPTED = 10, 130
 _LAST_SECONDS = 25
 _A_WHILE = 3600
 _MOST_CALLS = 4
@@ -61,17 +60,17 @@ def run(words: Sequence[str], environ: Mapping[str, str], *, folder: Folder = SE
             return dry_run(settings, access)
         return work(settings, access, environ) if isinstance(access, InCluster) else outside_a_pod(settings, access)
     except DiagnosticsError as error:
-        return _ended(EXIT_CONFIGURATION, error.listed("settings"))
+        return _ended(ExitCode.INVALID, error.listed("settings"))
     except NoAccessError as error:
-        return _ended(EXIT_NO_ACCESS, f"cannot connect to the Kubernetes API: {error}")
+        return _ended(ExitCode.NO_ACCESS, f"cannot connect to the Kubernetes API: {error}")
     except NotProvedError as error:
-        return _ended(EXIT_NOT_PROVED, f"no changes made: {error}")
+        return _ended(ExitCode.NOT_PROVED, f"no changes made: {error}")
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return ExitCode.INTERRUPTED
     except OSError as error:
-        return _ended(EXIT_UNEXPECTED, str(error.strerror or error))
+        return _ended(ExitCode.UNEXPECTED, str(error.strerror or error))
     except Exception as error:  # noqa: BLE001  a bug: the next process starts from the state of the cluster
-        return _ended(EXIT_UNEXPECTED, f"unexpected {type(error).__name__}: {error}")
+        return _ended(ExitCode.UNEXPECTED, f"unexpected {type(error).__name__}: {error}")
 
 
 def dry_run(settings: Settings, access: ClusterAccess) -> int:
@@ -95,26 +94,26 @@ def outside_a_pod(settings: Settings, access: ClusterAccess) -> int:
     )
     log.log("Dry run started", level="warn", node=settings.node_name, reason=reason)
     runner, metrics = _check_runner(settings, access, Clock()), Metrics(settings.node_name)
-    code = _check_once(runner, settings, metrics, on_pass=EXIT_NOT_PROVED)
-    return code if code == EXIT_FAILED else _ended(code, f"no changes made: {reason}")
+    code = _check_once(runner, settings, metrics, on_pass=ExitCode.NOT_PROVED)
+    return code if code == ExitCode.FAILED else _ended(code, f"no changes made: {reason}")
 
 
-def _check_once(runner: CheckRunner, settings: Settings, metrics: Metrics, *, on_pass: int = EXIT_PASSED) -> int:
+def _check_once(runner: CheckRunner, settings: Settings, metrics: Metrics, *, on_pass: int = ExitCode.OK) -> int:
     run = runner.run(RunChecks(attempt=1))
     if run:
         metrics.checked(run)
     code = _dry_run_code(run)
-    code = on_pass if code == EXIT_PASSED else code
+    code = on_pass if code == ExitCode.OK else code
     log.log("Dry run: no changes made", node=settings.node_name, would=_consequence(run))
-    log.log("Dry run completed", level="error" if code == EXIT_FAILED else "info", **_summary(run), exit_code=code)
+    log.log("Dry run completed", level="error" if code == ExitCode.FAILED else "info", **_summary(run), exit_code=code)
     return code
 
 
 def _dry_run_code(run: CheckRun | None) -> int:
     """Return the exit code. Skipped checks neither pass nor fail. If all were skipped, nothing is proved."""
     if run is None or run.failed:
-        return EXIT_FAILED
-    return EXIT_PASSED if set(run.verdicts) - {Verdict.SKIPPED} else EXIT_NOT_PROVED
+        return ExitCode.FAILED
+    return ExitCode.OK if set(run.verdicts) - {Verdict.SKIPPED} else ExitCode.NOT_PROVED
 
 
 def _summary(run: CheckRun | None) -> dict[str, object]:
@@ -143,7 +142,7 @@ def work(settings: Settings, access: InCluster, environ: Mapping[str, str]) -> i
     with _stopped_by_signals(agent.stop), _probe_server(settings, health, agent.metrics):
         log.log("Agent started", version=__version__, node=settings.node_name, mode=settings.mode)
         agent.run(health.beat)
-    return EXIT_PASSED
+    return ExitCode.OK
 
 
 def assemble(settings: Settings, access: InCluster, instance: str, clock: Clock) -> Agent:
@@ -196,7 +195,7 @@ def _stopped_by_signals(*stops: Callable[[], None]) -> Iterator[None]:
             for stop in stops:
                 stop()
             if not is_over.wait(_LAST_SECONDS):
-                os._exit(EXIT_UNEXPECTED)
+                os._exit(ExitCode.UNEXPECTED)
 
     threading.Thread(target=wait, daemon=True).start()
     previous_fd = signal.set_wakeup_fd(waker.fileno())

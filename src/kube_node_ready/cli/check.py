@@ -17,6 +17,7 @@ from kube_node_ready.checks.settings import Settings
 from kube_node_ready.cli import words
 from kube_node_ready.cli.check_flags import Options
 from kube_node_ready.cli.words import safe
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.settings import worker
 from kubekit.diagnostics import DiagnosticsError
 
@@ -27,7 +28,6 @@ _COLORS = {
     Verdict.SKIPPED: "\033[2m",
     Verdict.NOT_APPLICABLE: "\033[2m",
 }
-NOTHING_CHECKED = 4
 """As of `kube-node-ready --dry-run`."""
 _NOTHING = "nothing was checked"
 _PLAIN = "\033[0m"
@@ -44,15 +44,15 @@ def run(options: Options) -> int:
         return check(settings, options.kubeconfig, sys.stdout, output=options.output, dry_run=options.dry_run)
     except (DiagnosticsError, NoAccessError) as error:
         sys.stderr.write(f"kube-node-ready check: {safe(str(error))}\n")
-        return 2 if isinstance(error, DiagnosticsError) else 3
+        return ExitCode.INVALID if isinstance(error, DiagnosticsError) else ExitCode.NO_ACCESS
     except KeyboardInterrupt:
-        return 130
+        return ExitCode.INTERRUPTED
 
 
 def check(
     settings: Settings, path: Path | None, stream: TextIO, *, output: str = "table", dry_run: bool = False
 ) -> int:
-    """Return 0 unless a check failed, and NOTHING_CHECKED if none was run, which a dry run does not attempt."""
+    """Return 0 unless a check failed, and NOT_PROVED if none was run, which a dry run does not attempt."""
     limits = Limits(settings.check_timeout_seconds, settings.timeout_seconds)
     checks = _jobs(settings, path, credentials=not dry_run)
     results = Runner(limits, Observer()).run(plan.as_skipped(checks) if dry_run else checks)
@@ -63,11 +63,11 @@ def check(
         stream.writelines(f"{line}\n" for line in lines(results, color=_wants_color(stream)))
         stream.write(f"{summary(results)}\n")
     if not all(result.ok for result in results):
-        return 1
+        return ExitCode.FAILED
     if dry_run or _has_checked(results):
-        return 0
+        return ExitCode.OK
     sys.stderr.write(f"kube-node-ready check: {_NOTHING}: all checks were skipped\n")
-    return NOTHING_CHECKED
+    return ExitCode.NOT_PROVED
 
 
 def _jobs(settings: Settings, path: Path | None, *, credentials: bool) -> tuple[Check, ...]:

@@ -6,9 +6,10 @@ from typing import Any
 from kube_node_ready.api.paths import InvalidNameError
 from kube_node_ready.cli import explain, pause, status, verify
 from kube_node_ready.cli.cluster import ClusterLocation
-from kube_node_ready.cli.ended import MISTAKE, NO_ACCESS, Ended
+from kube_node_ready.cli.ended import Ended
 from kube_node_ready.cli.errors import UsageError
 from kube_node_ready.cli.permissions import NoAccess, told
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.kube.errors import KubeError
 
 
@@ -17,11 +18,11 @@ def run(verb: str, given: Mapping[str, Any]) -> int:
     try:
         return _run(verb, given)
     except (UsageError, InvalidNameError) as error:
-        raise Ended(MISTAKE, str(error)) from error
+        raise Ended(ExitCode.INVALID, str(error)) from error
     except NoAccess as error:
-        raise Ended(NO_ACCESS, str(error)) from error
+        raise Ended(ExitCode.NO_ACCESS, str(error)) from error
     except KubeError as error:
-        raise Ended(NO_ACCESS, str(told(error))) from error
+        raise Ended(ExitCode.NO_ACCESS, str(told(error))) from error
 
 
 def _run(verb: str, given: Mapping[str, Any]) -> int:

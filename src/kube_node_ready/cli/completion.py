@@ -8,6 +8,7 @@ from click.shell_completion import BashComplete, CompletionItem, FishComplete, S
 
 from kube_node_ready.cli.program import program
 from kube_node_ready.commands import COMPLETE_VARIABLE
+from kube_node_ready.exit_codes import ExitCode
 
 _PROGRAM = "kube-node-ready"
 _FILES, _NO_FILES = ":0", ":4"
@@ -72,12 +73,12 @@ def answer(prog: str, words: Sequence[str]) -> int:
     """Print what can replace the last word. The shells' scripts pass the words in variables, kubectl as arguments."""
     if COMPLETE_VARIABLE not in os.environ:
         sys.stdout.write(_for_kubectl(prog, words))
-        return 0
+        return ExitCode.OK
     shell = os.environ[COMPLETE_VARIABLE].removesuffix("_complete")
     if shell not in _SHELLS or not {"COMP_WORDS", "COMP_CWORD"} <= os.environ.keys():
-        return 2
+        return ExitCode.INVALID
     sys.stdout.write(f"{_made(_SHELLS[shell]).complete()}\n")
-    return 0
+    return ExitCode.OK
 
 
 def _made(kind: type[ShellComplete]) -> ShellComplete:

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.settings import config, images, sources, worker
 from kubekit.diagnostics import Diagnostic, DiagnosticsError
 from kubekit.terminal import on_one_line
 
-OK, MISTAKES = 0, 2
 _VALUES = frozenset({"config", "controller", "deploymentMode", "image"})
 _OF_THE_CHART = (
     "these look like values of the Helm chart, which `helm template` checks; the configuration is their key "
@@ -23,10 +23,10 @@ def run(file: Path, *, is_workers: bool) -> int:
         sys.stderr.writelines(f"{_named(diagnostic, file)}\n" for diagnostic in found)
         if _keys(file) & _VALUES:
             sys.stderr.write(f"note: {_OF_THE_CHART}\n")
-        return MISTAKES
+        return ExitCode.INVALID
     sys.stdout.write(f"{on_one_line(f'{file}: fine')}\n")
     sys.stderr.writelines(f"note: {on_one_line(note)}\n" for note in notes)
-    return OK
+    return ExitCode.OK
 
 
 def _named(diagnostic: Diagnostic, file: Path) -> Diagnostic:

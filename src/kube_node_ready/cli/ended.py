@@ -7,9 +7,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from kube_node_ready.cli import words
-
-OK, ATTENTION, MISTAKE, NO_ACCESS = 0, 1, 2, 3
-UNEXPECTED, INTERRUPTED, BROKEN_PIPE = 10, 130, 141
+from kube_node_ready.exit_codes import ExitCode
 
 
 class Ended(Exception):  # noqa: N818  it is raised for mistakes of users as well
@@ -30,14 +28,14 @@ def run(prog: str, command: Callable[[], int]) -> int:
             sys.stdout.flush()
     except BrokenPipeError:  # the reader ended first
         _discard_output()
-        return BROKEN_PIPE
+        return ExitCode.BROKEN_PIPE
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except Ended as error:
         return _failed(prog, str(error), error.code)
     except Exception as error:  # noqa: BLE001  a bug, which is reported in one line
         _discard_output()
-        return _failed(prog, f"unexpected {type(error).__name__}: {error}", UNEXPECTED)
+        return _failed(prog, f"unexpected {type(error).__name__}: {error}", ExitCode.UNEXPECTED)
 
 
 def _discard_output() -> None:

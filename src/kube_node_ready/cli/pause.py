@@ -11,11 +11,11 @@ from kube_node_ready.api.paths import InvalidNameError, object_path
 from kube_node_ready.api.report import printable
 from kube_node_ready.cli import cluster, output
 from kube_node_ready.cli.cluster import ClusterLocation, Notes
-from kube_node_ready.cli.ended import ATTENTION, OK
 from kube_node_ready.cli.errors import UsageError
 from kube_node_ready.cli.installation import Installed, Mode
 from kube_node_ready.cli.permissions import requires
 from kube_node_ready.controller import removal_ledger, resources
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.kube.client import KubeClient, PatchKind
 from kube_node_ready.kube.errors import AlreadyExists, NotFound
 
@@ -38,7 +38,7 @@ async def _run(place: ClusterLocation, nodes: Sequence[str], *, paused: bool) ->
         in_mode = "nodeManagement.deleteFailedNodes is false" if installed.mode is Mode.CONTROLLER else "DaemonSet mode"
         notes.add(f"nothing would be removed in any case: {in_mode}")
     output.note(notes)
-    return max(codes, default=OK)
+    return max(codes, default=ExitCode.OK)
 
 
 def body(*, paused: bool) -> bytes:
@@ -83,6 +83,6 @@ async def _one(kube: KubeClient, name: str, *, paused: bool) -> int:
             await kube.patch(object_path("v1", "nodes", name), body(paused=paused), PatchKind.MERGE)
     except (NotFound, InvalidNameError):
         output.say(f"{printable(name)}: node not found")
-        return ATTENTION
+        return ExitCode.FAILED
     output.out([Text(f"{name}: " + (f"not removed until `resume {name}`" if paused else "no longer paused"))])
-    return OK
+    return ExitCode.OK

@@ -14,6 +14,7 @@ import click
 from kube_node_ready import version
 from kube_node_ready.cli import check_flags, usage
 from kube_node_ready.commands import VERBS
+from kube_node_ready.exit_codes import ExitCode
 from kubekit import durations
 
 if TYPE_CHECKING:
@@ -24,9 +25,13 @@ UNTIL = ("verified", "settled")
 _PART_OF_A_LONG_UNIT = re.compile(r"\.\d+[hm]")
 _WIDTH = 100
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH}
-_MISTAKE = {2: "the command line is invalid"}
-_ALWAYS = {10: "unexpected error", 130: "interrupted"}
-_OF_CLUSTER = {**_MISTAKE, 3: "the API server is not reachable, or a permission is missing", **_ALWAYS}
+_INVALID: Mapping[int, str] = {ExitCode.INVALID: "the command line is invalid"}
+_ALWAYS: Mapping[int, str] = {ExitCode.UNEXPECTED: "unexpected error", ExitCode.INTERRUPTED: "interrupted"}
+_OF_CLUSTER: Mapping[int, str] = {
+    **_INVALID,
+    ExitCode.NO_ACCESS: "the API server is not reachable, or a permission is missing",
+    **_ALWAYS,
+}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -205,8 +210,8 @@ def _ask_cluster(verb: str, given: Mapping[str, Any]) -> int:
         "--until verified --timeout 120s",
     ),
     {
-        0: "all nodes are verified or not gated",
-        1: "a node is gated, not verified or failing (with --until: at its end)",
+        ExitCode.OK: "all nodes are verified or not gated",
+        ExitCode.FAILED: "a node is gated, not verified or failing (with --until: at its end)",
         **_OF_CLUSTER,
     },
 )
@@ -251,7 +256,11 @@ def _status(**given: Any) -> int:  # noqa: ANN401  by name, as declared above
 
 @_documented(
     ("node-1",),
-    {0: "the node is not gated and has nothing to prove", 1: "it is gated, not verified or failing", **_OF_CLUSTER},
+    {
+        ExitCode.OK: "the node is not gated and has nothing to prove",
+        ExitCode.FAILED: "it is gated, not verified or failing",
+        **_OF_CLUSTER,
+    },
 )
 @program.command("explain", short_help=VERBS["explain"])
 @click.argument("node", metavar="NODE", shell_complete=_complete_nodes, help="The node.")
@@ -266,8 +275,8 @@ def _explain(**given: Any) -> int:  # noqa: ANN401  as above
 @_documented(
     ("node-1", "node-1 node-2 --wait --timeout 2m", "--all-failed"),
     {
-        0: "requested (with --wait: all passed)",
-        1: "a request failed (with --wait: a node did not pass)",
+        ExitCode.OK: "requested (with --wait: all passed)",
+        ExitCode.FAILED: "a request failed (with --wait: a node did not pass)",
         **_OF_CLUSTER,
     },
 )
@@ -305,7 +314,9 @@ def _flag(flag: check_flags.Flag) -> click.Option:
 _check.params += map(_flag, check_flags.FLAGS)
 
 
-@_documented(("", "node-1 node-2"), {0: "removal is paused", 1: "a node does not exist", **_OF_CLUSTER})
+@_documented(
+    ("", "node-1 node-2"), {ExitCode.OK: "removal is paused", ExitCode.FAILED: "a node does not exist", **_OF_CLUSTER}
+)
 @program.command("pause", short_help=VERBS["pause"])
 @_nodes("Pause the removal of these nodes only. Without any, no node is removed.")
 @_place
@@ -317,7 +328,10 @@ def _pause(**given: Any) -> int:  # noqa: ANN401  as above
     return _ask_cluster("pause", given)
 
 
-@_documented(("", "node-1 node-2"), {0: "removal is not paused", 1: "a node does not exist", **_OF_CLUSTER})
+@_documented(
+    ("", "node-1 node-2"),
+    {ExitCode.OK: "removal is not paused", ExitCode.FAILED: "a node does not exist", **_OF_CLUSTER},
+)
 @program.command("resume", short_help=VERBS["resume"])
 @_nodes("Resume the removal of these nodes only. Without any, the pause of all nodes ends.")
 @_place
@@ -332,7 +346,8 @@ def _config() -> None:
 
 
 @_documented(
-    ("config.yaml", "--worker worker-config.yaml"), {0: "the file is valid", 2: "the file has errors", **_ALWAYS}
+    ("config.yaml", "--worker worker-config.yaml"),
+    {ExitCode.OK: "the file is valid", ExitCode.INVALID: "the file has errors", **_ALWAYS},
 )
 @_config.command("check", short_help="Report all errors in a file.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path), help="A file in YAML or JSON.")

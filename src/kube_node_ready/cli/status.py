@@ -15,7 +15,6 @@ from rich.text import Text
 from kube_node_ready.cli import cluster, errors, fleet, output, screen, status_json, table, words
 from kube_node_ready.cli import watch as following
 from kube_node_ready.cli.cluster import ClusterLocation, Notes
-from kube_node_ready.cli.ended import ATTENTION, OK
 from kube_node_ready.cli.errors import UsageError
 from kube_node_ready.cli.fleet import FleetView, NodeStatus
 from kube_node_ready.cli.installation import Installed
@@ -25,6 +24,7 @@ from kube_node_ready.cli.screen import WatchResult
 from kube_node_ready.cli.selector import Selector
 from kube_node_ready.cli.table import Style
 from kube_node_ready.cli.watch import FleetWatcher
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.kube.client import KubeClient
 from kube_node_ready.kube.errors import Unreachable
 from kubekit import durations
@@ -86,7 +86,7 @@ def shown_to_the_end(watch: Callable[[WatchResult], Coroutine[Any, Any, Ending]]
 def needs_attention(standings: Sequence[NodeStatus], *, named: bool = False) -> int:
     """Return the exit code. A node that is named counts if it is gated, even if the controller does not select it."""
     wanted = any(standing.needs_attention or (named and standing.gates) for standing in standings)
-    return ATTENTION if wanted else OK
+    return ExitCode.FAILED if wanted else ExitCode.OK
 
 
 async def _once(options: Options) -> int:
@@ -151,7 +151,7 @@ async def _watch(options: Options, shown: WatchResult) -> Ending:
 
     def over(live: FleetWatcher, standings: Sequence[NodeStatus]) -> int | None:
         if options.until and set(options.node) - live.picture.known.keys():
-            return ATTENTION
+            return ExitCode.FAILED
         return _verdict(standings, options) if is_over(standings, options.until) else None
 
     async with cluster.cluster(options.place) as kube:
@@ -172,7 +172,7 @@ async def _watch(options: Options, shown: WatchResult) -> Ending:
 
 
 def _verdict(standings: Sequence[NodeStatus], options: Options) -> int:
-    return ATTENTION if _unproved(standings, options) else needs_attention(standings, named=bool(options.node))
+    return ExitCode.FAILED if _unproved(standings, options) else needs_attention(standings, named=bool(options.node))
 
 
 def _unproved(standings: Sequence[NodeStatus], options: Options) -> str:

@@ -14,7 +14,6 @@ from kube_node_ready.api.report import printable
 from kube_node_ready.cli import cluster, errors, fleet, output, words
 from kube_node_ready.cli import watch as following
 from kube_node_ready.cli.cluster import ClusterLocation, Notes, decoded
-from kube_node_ready.cli.ended import ATTENTION, OK
 from kube_node_ready.cli.errors import UsageError
 from kube_node_ready.cli.fleet import NodeStatus, ObservedNode
 from kube_node_ready.cli.installation import Installed, Mode
@@ -22,6 +21,7 @@ from kube_node_ready.cli.permissions import requires
 from kube_node_ready.cli.screen import WatchResult
 from kube_node_ready.cli.status import Ending, check_controller, shown_to_the_end
 from kube_node_ready.cli.watch import FleetWatcher
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.kube.client import KubeClient, PatchKind
 from kube_node_ready.kube.errors import Conflict, NotFound
 from kube_node_ready.verification import attempts as attempt
@@ -103,7 +103,7 @@ def verdict(asked: Asked, node: Node | None) -> bool | None:
 async def _ask_all(options: Options) -> Asking:
     notes = Notes()
     asked: list[Asked] = []
-    code = OK
+    code = ExitCode.OK
     async with cluster.cluster(options.place) as kube:
         seen = await cluster.look(kube, options.place.namespace, notes)
         errors.check_names(options.node, seen.known)
@@ -118,7 +118,7 @@ async def _ask_all(options: Options) -> Asking:
         for standing in chosen:
             result = await _ask(kube, standing, seen.installed)
             if result is None:
-                code = ATTENTION
+                code = ExitCode.FAILED
             else:
                 asked.append(result)
     return Asking(tuple(asked), code)
@@ -181,14 +181,14 @@ async def _wait(options: Options, asked: Sequence[Asked], shown: WatchResult) ->
         verdicts = [verdict(one, _now_called(one, live)) for one in asked]
         if None in verdicts:
             return None
-        return OK if all(verdicts) else ATTENTION
+        return ExitCode.OK if all(verdicts) else ExitCode.FAILED
 
     async with cluster.cluster(options.place) as kube:
         installed = await cluster.find_installation(kube, options.place.namespace, notes)
         async with following.following(kube, installed, notes) as live:
             followed = await following.follow(live, shown, choose, over, seconds)
             told = sorted(_told(one, _now_called(one, live), seconds) for one in asked)
-    return Ending(ATTENTION if followed.code is None else followed.code, followed.last, "\n".join(told))
+    return Ending(ExitCode.FAILED if followed.code is None else followed.code, followed.last, "\n".join(told))
 
 
 def _now_called(asked: Asked, live: FleetWatcher) -> Node | None:

@@ -25,6 +25,7 @@ from kube_node_ready.controller.executor import Executor
 from kube_node_ready.controller.metrics import Metrics
 from kube_node_ready.controller.reconciler import Executes
 from kube_node_ready.controller.resources import Scope
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.kube.access import access
 from kube_node_ready.kube.client import KubeClient
 from kube_node_ready.kube.leader_election import LeaderElector, LeaseConfig, LeaseLost
@@ -35,8 +36,6 @@ from kube_node_ready.probes import Health, ProbeServer
 from kube_node_ready.settings import policy as settings
 from kube_node_ready.settings.config import Config
 
-LOST_LEASE = 1
-UNEXPECTED = 10
 Tasks = Sequence[asyncio.Task[None]]
 _DRAIN_SECONDS = 10
 
@@ -146,14 +145,14 @@ async def _lead(
                 await controller.drain(_DRAIN_SECONDS)
     except LeaseLost as error:
         log("Lease lost", level="error", error=str(error))
-        return LOST_LEASE
+        return ExitCode.FAILED
     except Exception as error:  # noqa: BLE001  a bug: the next process starts from the state of the cluster
         log("Controller exiting", level="error", error=repr(error))
-        return UNEXPECTED
+        return ExitCode.UNEXPECTED
     finally:
         await election.release()
     log("Controller stopped")
-    return 0
+    return ExitCode.OK
 
 
 async def _first_completed(*waits: asyncio.Task[None] | Coroutine[Any, Any, Any]) -> None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from kube_node_ready.api.objects import ContainerStatus, Pod, Terminated
 from kube_node_ready.api.record import Cause
 from kube_node_ready.api.report import printable, read
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.verification.fingerprint import fingerprint
 from kube_node_ready.verification.model import State, Worker
 from kube_node_ready.verification.worker_pod import CONTAINER, NAME
@@ -32,10 +33,10 @@ _STUCK_REASONS = frozenset(
 )
 """Reasons of waiting containers that call for a new attempt."""
 
-_EXITS = {
-    1: Cause.CHECKS,
-    2: Cause.MISCONFIGURED,
-    4: Cause.MISCONFIGURED,
+_EXITS: dict[int, Cause] = {
+    ExitCode.FAILED: Cause.CHECKS,
+    ExitCode.INVALID: Cause.MISCONFIGURED,
+    ExitCode.NOT_PROVED: Cause.MISCONFIGURED,
 }
 
 

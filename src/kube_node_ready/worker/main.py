@@ -19,6 +19,7 @@ from kube_node_ready.checks.access import NoAccessError
 from kube_node_ready.checks.check import Check, PodIdentity, Result
 from kube_node_ready.checks.log_observer import LoggingObserver
 from kube_node_ready.checks.runner import Limits, Runner
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.process import exit_now
 from kube_node_ready.settings import worker
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from kube_node_ready.checks.settings import Settings
 
 TERMINATION_LOG = "/dev/termination-log"
-EXIT_PASSED, EXIT_FAILED, EXIT_CONFIGURATION, EXIT_NO_ACCESS, EXIT_NOT_PROVED = 0, 1, 2, 3, 4
-EXIT_UNEXPECTED, EXIT_STOPPED = 10, 143
 _MOST_DIGITS = 10
 _HELP = f"""\
 Proves from inside a pod that this node's network works, and says so by its exit code.
@@ -104,10 +103,10 @@ def work(environ: Mapping[str, str], *, folder: str | os.PathLike[str] = SERVICE
         node = node or _nodes_name(dry_run=dry_run)
         results, stopped = _check(settings, environ, folder)
         code = _verdict(results, stopped=stopped, may_skip=asked_for_dry_run)
-        if code == EXIT_NOT_PROVED:
+        if code == ExitCode.NOT_PROVED:
             failure = "a check could not be tried from here, and a skipped check proves nothing"
     except NoAccessError as error:
-        code, failure = EXIT_NO_ACCESS, str(error)
+        code, failure = ExitCode.NO_ACCESS, str(error)
     except Exception as error:  # noqa: BLE001  a bug must leave a report, too
         code, failure = _explain(error)
     if failure:
@@ -131,10 +130,10 @@ def _verdict(results: list[Result], *, stopped: bool, may_skip: bool) -> int:
     Only the flag --dry-run, which the controller never passes, makes an exception: settings come from a ConfigMap.
     """
     if not all(result.ok for result in results):
-        return EXIT_STOPPED if stopped else EXIT_FAILED
+        return ExitCode.STOPPED if stopped else ExitCode.FAILED
     if not may_skip and any(result.verdict is Verdict.SKIPPED for result in results):
-        return EXIT_NOT_PROVED
-    return EXIT_PASSED
+        return ExitCode.NOT_PROVED
+    return ExitCode.OK
 
 
 def _nodes_name(*, dry_run: bool) -> str:
@@ -149,9 +148,9 @@ def _explain(error: Exception) -> tuple[int, str]:
     from kubekit.diagnostics import DiagnosticsError  # noqa: PLC0415  only a failure pays for it
 
     if isinstance(error, DiagnosticsError):
-        return EXIT_CONFIGURATION, str(error)
+        return ExitCode.INVALID, str(error)
     _log_traceback()
-    return EXIT_UNEXPECTED, f"unexpected {type(error).__name__}: {error}"
+    return ExitCode.UNEXPECTED, f"unexpected {type(error).__name__}: {error}"
 
 
 def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.PathLike[str]) -> tuple[list[Result], bool]:

@@ -13,12 +13,12 @@ import sys
 import time
 
 from kube_node_ready import log
+from kube_node_ready.exit_codes import ExitCode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXIT_CONFIGURATION, EXIT_UNEXPECTED = 2, 10
 _FLAG = "--port="
 _MOST_DIGITS = 5
 _LAST_PORT = 65_535
@@ -30,22 +30,22 @@ def main(words: Sequence[str]) -> int:
     """Run until SIGTERM or SIGINT, which exit with code 0. Return an exit code if it cannot run."""
     if list(words) in (["-h"], ["--help"]):
         sys.stdout.write(_USAGE)
-        return 0
+        return ExitCode.OK
     port = _port(words)
     if port is None:
         shown = " ".join(words)[:80]
         sys.stderr.write(
             f"kube-node-ready respond: {shown!a} is invalid; expected --port=PORT with a port from 1 to 65535\n"
         )
-        return EXIT_CONFIGURATION
+        return ExitCode.INVALID
     # The first process of a container has no default handlers: without these, the pod would only end by SIGKILL.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os._exit(0))
+        signal.signal(number, lambda *_: os._exit(ExitCode.OK))
     try:
         listener = listen(port)
     except OSError as error:
         sys.stderr.write(f"kube-node-ready respond: cannot listen on port {port}: {error.strerror}\n")
-        return EXIT_UNEXPECTED
+        return ExitCode.UNEXPECTED
     log.log("Responder started", port=port)
     while True:
         answer(listener)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from kube_node_ready.exit_codes import ExitCode
 from tests.support.shell import ROOT
 
-EXIT_PASSED, EXIT_FAILED, EXIT_NOT_PROVED = 0, 1, 4
 SERVER = "127.0.0.53"
 KNOWN, UNKNOWN = "known.example", "unknown.example"
 DEFAULT = "kubernetes.default.svc.cluster.local"
@@ -43,6 +43,7 @@ if sys.argv[1]:
     threading.Thread(target=serve, args=(server,), daemon=True).start()
 target = socket.create_server(("127.0.0.1", 8443))
 sys.argv[1:] = sys.argv[2:]
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.entrypoints import main
 main()
 """
@@ -82,18 +83,18 @@ class Run:
 
 def test_by_default_this_machines_resolver_is_checked_and_the_cluster_is_skipped(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    assert (run.exit_code, run.error) == (EXIT_PASSED, "")
+    assert (run.exit_code, run.error) == (ExitCode.OK, "")
     assert run.all("DNS check passed", "domain") == ["this machine's resolver"]
     assert run.one("DNS check passed")["server"] == SERVER
     assert run.all("DNS check skipped", "domain") == [DEFAULT]
     assert run.one("API check skipped")["reason"] == "there is neither a ServiceAccount nor a kubeconfig"
-    assert run.summary == {"passed": 1, "failed": 0, "skipped": 8, "exit_code": EXIT_PASSED}
+    assert run.summary == {"passed": 1, "failed": 0, "skipped": 8, "exit_code": ExitCode.OK}
     assert run.one("Dry run: no changes made")["would"] == "leave the gate closed: a skipped check proves nothing"
 
 
 def test_configured_names_and_targets_are_checked(tmp_path: Path) -> None:
     run = Run(tmp_path, f"--dns-test-domains={KNOWN}", "--network-targets=127.0.0.1:8443")
-    assert run.exit_code == EXIT_PASSED, run.output
+    assert run.exit_code == ExitCode.OK, run.output
     assert sorted(run.all("DNS check passed", "domain")) == [KNOWN, "this machine's resolver"]
     assert run.all("Network check passed", "address") == ["127.0.0.1:8443"]
     assert run.summary["passed"] == 3
@@ -106,27 +107,27 @@ def test_configured_names_and_targets_are_checked(tmp_path: Path) -> None:
 )
 def test_a_check_that_fails_is_exit_code_1(tmp_path: Path, flag: str, check: str) -> None:
     run = Run(tmp_path, flag)
-    assert (run.exit_code, run.error) == (EXIT_FAILED, "")
+    assert (run.exit_code, run.error) == (ExitCode.FAILED, "")
     assert (run.summary["failed"], run.summary["failed_checks"]) == (1, [check])
 
 
 def test_a_resolver_that_does_not_answer_is_exit_code_1(tmp_path: Path) -> None:
     run = Run(tmp_path, "--check-timeout=1s", server="")
-    assert run.exit_code == EXIT_FAILED
+    assert run.exit_code == ExitCode.FAILED
     assert run.one("DNS check failed")["domain"] == "this machine's resolver"
     assert SERVER in run.one("DNS check failed")["error"]
 
 
 def test_a_second_server_is_asked_where_the_first_does_not_answer(tmp_path: Path) -> None:
     run = Run(tmp_path, lines=f"nameserver 127.0.0.54\nnameserver {SERVER}")
-    assert run.exit_code == EXIT_PASSED, run.output
+    assert run.exit_code == ExitCode.OK, run.output
     assert run.one("DNS check passed")["server"] == SERVER
 
 
 def test_where_nothing_can_run_it_is_exit_code_4_and_nothing_is_claimed(tmp_path: Path) -> None:
     run = Run(tmp_path, lines="# no server", server="")
-    assert (run.exit_code, run.error) == (EXIT_NOT_PROVED, "")
-    assert run.summary == {"passed": 0, "failed": 0, "skipped": 9, "exit_code": EXIT_NOT_PROVED}
+    assert (run.exit_code, run.error) == (ExitCode.NOT_PROVED, "")
+    assert run.summary == {"passed": 0, "failed": 0, "skipped": 9, "exit_code": ExitCode.NOT_PROVED}
     assert run.one("All checks skipped")["level"] == "warn"
     assert "All checks passed" not in run.output
     assert "Checks passed" not in run.output
@@ -135,12 +136,12 @@ def test_where_nothing_can_run_it_is_exit_code_4_and_nothing_is_claimed(tmp_path
 @pytest.mark.parametrize("paths", ["/nonexistent/kubeconfig", "/nonexistent/kubeconfig:/nonexistent/another"])
 def test_a_kubeconfig_variable_that_names_a_missing_file_is_one_warning(tmp_path: Path, paths: str) -> None:
     run = Run(tmp_path, KUBECONFIG=paths)
-    assert (run.exit_code, run.error) == (EXIT_PASSED, "")
+    assert (run.exit_code, run.error) == (ExitCode.OK, "")
     assert run.one("Kubeconfig not found")["path"] == paths
     assert run.one("API check skipped")["reason"] == f"KUBECONFIG names {paths}, which does not exist"
 
 
 def test_the_summary_is_the_last_line_for_people_too(tmp_path: Path) -> None:
     done = execute(tmp_path, "--log-format=console", lines=f"nameserver {SERVER}", server=SERVER)
-    assert done.returncode == EXIT_PASSED
+    assert done.returncode == ExitCode.OK
     assert done.stdout.splitlines()[-1].endswith("INFO  Dry run completed  passed=1 failed=0 skipped=8 exit_code=0")

@@ -20,6 +20,7 @@ import pytest
 
 from kube_node_ready import log
 from kube_node_ready.agent import main as process
+from kube_node_ready.exit_codes import ExitCode
 from lab import pki
 from tests.support.agent_model import CHECKS, NAME, FakeCluster, token_of_a_pod_on
 from tests.support.check_servers import LOOPBACK, http
@@ -156,7 +157,7 @@ class TestLife:
             assert started.stdout.readline() == "up\n"
             (child,) = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
             os.kill(int(child), signal.SIGTERM)
-            assert started.wait(60) == process.EXIT_UNEXPECTED
+            assert started.wait(60) == ExitCode.UNEXPECTED
 
     def test_it_ends_in_the_middle_of_a_round_and_records_nothing(self, cluster: FakeCluster, tmp_path: Path) -> None:
         cluster.join(NAME, [GATE], {})

@@ -22,6 +22,7 @@ from kube_node_ready.checks.settings import Settings
 from kube_node_ready.cli import check as table
 from kube_node_ready.cli import check_flags, words
 from kube_node_ready.cli import main as console
+from kube_node_ready.exit_codes import ExitCode
 from lab import pki
 from tests.support.check_servers import FakeApi, http
 from tests.support.cli import PROGRAM
@@ -95,7 +96,7 @@ def test_the_clusters_name_is_skipped_where_nobody_knows_it(monkeypatch: pytest.
 
     out = io.StringIO()
     monkeypatch.setattr(transport, "addresses_of", unknown)
-    assert table.check(Settings()._replace(check_timeout_seconds=5), None, out) == table.NOTHING_CHECKED
+    assert table.check(Settings()._replace(check_timeout_seconds=5), None, out) == ExitCode.NOT_PROVED
     assert "this machine's resolver is not the cluster's" in out.getvalue()
 
 
@@ -165,7 +166,7 @@ def test_a_run_in_which_everything_was_skipped_says_so(
 ) -> None:
     every = plan.as_skipped(plan.on_this_machine(SETTINGS, None, "a reason"))
     monkeypatch.setattr(plan, "on_this_machine", lambda *_: every)
-    assert table.check(SETTINGS, None, io.StringIO(), output=output) == table.NOTHING_CHECKED == 4
+    assert table.check(SETTINGS, None, io.StringIO(), output=output) == ExitCode.NOT_PROVED
     assert capsys.readouterr().err == "kube-node-ready check: nothing was checked: all checks were skipped\n"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.worker import responder
 from tests.support.check_servers import LOOPBACK
 
@@ -47,7 +48,7 @@ def test_a_client_that_stays_silent_does_not_keep_others_waiting() -> None:
     "words", [[], ["--port=0"], ["--port=65536"], ["--port=٣"], ["--port=1", "x"], ["8081"]], ids=str
 )
 def test_a_mistake_is_one_line_and_exit_code_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert responder.main(words) == responder.EXIT_CONFIGURATION
+    assert responder.main(words) == ExitCode.INVALID
     said = capsys.readouterr().err
     assert said.endswith("is invalid; expected --port=PORT with a port from 1 to 65535\n")
     assert said.count("\n") == 1
@@ -56,5 +57,5 @@ def test_a_mistake_is_one_line_and_exit_code_2(words: list[str], capsys: pytest.
 def test_a_port_in_use_is_an_error_that_names_it(capsys: pytest.CaptureFixture[str]) -> None:
     with responder.listen(0) as listener:
         port = listener.getsockname()[1]
-        assert responder.main([f"--port={port}"]) == responder.EXIT_UNEXPECTED
+        assert responder.main([f"--port={port}"]) == ExitCode.UNEXPECTED
     assert f"cannot listen on port {port}: Address already in use" in capsys.readouterr().err
