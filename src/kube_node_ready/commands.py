@@ -16,6 +16,7 @@ VERBS = {
 }
 CHANGING = frozenset({"verify", "pause", "resume"})
 """They write to the cluster, so a typo must not lead to them."""
+PROGRAM = "kube-node-ready"
 RESPOND = "respond"
 """What the chart's responder pods run. Not for people, so it is not listed."""
 COMPLETE = "__complete"

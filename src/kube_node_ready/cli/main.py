@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 import click
 
-from kube_node_ready.cli import ended, usage
+from kube_node_ready.cli import ended
 from kube_node_ready.cli.ended import Ended
 from kube_node_ready.cli.program import program
 from kube_node_ready.commands import COMPLETE, COMPLETE_VARIABLE
 from kube_node_ready.exit_codes import ExitCode
+from kubekit import usage
 
 
 def run(prog: str, words: Sequence[str]) -> int:
@@ -30,4 +31,4 @@ def _run(prog: str, words: Sequence[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.UsageError as error:
-        raise Ended(ExitCode.INVALID, f"{usage.sentence(error)}\n{usage.hint(error, prog)}") from error
+        raise Ended(ExitCode.INVALID, usage.describe(error)) from error

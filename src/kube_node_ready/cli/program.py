@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kube_node_ready import version
-from kube_node_ready.cli import check_flags, usage
-from kube_node_ready.commands import VERBS
+from kube_node_ready.cli import check_flags
+from kube_node_ready.commands import CHANGING, COMPLETE_VARIABLE, PROGRAM, VERBS
 from kube_node_ready.exit_codes import ExitCode
-from kubekit import durations
+from kubekit import completion, durations, usage
+from kubekit.usage import OneOf
 
 if TYPE_CHECKING:
     from kube_node_ready.cli.selector import Selector
 
-SHELLS = ("bash", "zsh", "fish")
 UNTIL = ("verified", "settled")
 _PART_OF_A_LONG_UNIT = re.compile(r"\.\d+[hm]")
 _WIDTH = 100
@@ -35,30 +35,11 @@ _OF_CLUSTER: Mapping[int, str] = {
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Parses(click.Command):
-    """Name the command in every usage error; the parser's own do not."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            error.ctx = error.ctx or ctx
-            raise
-
-
-class Command(_Parses):
+class Command(usage.Command):
     """A command with examples and exit codes below its help."""
 
     examples: Sequence[str] = ()
     exits: Mapping[int, str] = {}
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Report unexpected arguments in our own words; click has no exception of its own for them."""
-        ctx.allow_extra_args = True
-        super().parse_args(ctx, args)
-        if ctx.args and not ctx.resilient_parsing:
-            raise usage.unexpected_argument(ctx.args[0], ctx)
-        return ctx.args
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
@@ -67,33 +48,12 @@ class Command(_Parses):
                     formatter.write(f"  {ctx.command_path} {example}".rstrip() + "\n")
         if self.exits:
             with formatter.section("Exit codes"):
-                formatter.write_dl([(str(code), about) for code, about in self.exits.items()])
+                formatter.write_dl([(str(int(code)), about) for code, about in self.exits.items()])
 
 
-class Group(_Parses, click.Group):
-    """Commands in the order of their definition."""
-
+class Group(usage.Group):
     command_class = Command
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args and not ctx.resilient_parsing:
-            raise usage.missing_command(ctx)
-        return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.commands and not ctx.resilient_parsing:
-            raise usage.unknown_command(args[0], ctx)
-        return super().resolve_command(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's
-        return list(self.commands)
-
-
-class OneOf(click.Choice[str]):
-    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: ANN401, ARG002  click's
-        return f'"{value}" is invalid; expected {durations.listed(list(self.choices), "or")}'
+    changing = CHANGING
 
 
 class Duration(click.ParamType[float]):
@@ -367,16 +327,14 @@ def _config_check(file: Path, *, worker: bool) -> int:
     ("bash > /etc/bash_completion.d/kube-node-ready", "zsh > ~/.zfunc/_kube-node-ready", "fish | source"),
 )
 @program.command("completion", short_help=VERBS["completion"])
-@click.argument("shell", type=OneOf(SHELLS), help="The shell.")
+@click.argument("shell", type=OneOf(completion.SHELLS), help="The shell.")
 def _completion(shell: str) -> int:
     """Print a script that completes commands, options and names of nodes.
 
     kubectl needs no script: it runs kubectl_complete-node_ready, which is beside kubectl-node_ready.
     """
-    from kube_node_ready.cli import completion  # noqa: PLC0415  the other commands do without
-
-    sys.stdout.write(completion.script(shell))
-    return 0
+    sys.stdout.write(completion.script(shell, program, PROGRAM, COMPLETE_VARIABLE))
+    return ExitCode.OK
 
 
 def _complete_commands(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

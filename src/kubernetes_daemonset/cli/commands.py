@@ -9,11 +9,13 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from kubekit import durations
+from kubekit import completion, durations, usage
+from kubekit.usage import OneOf
 from kubernetes_daemonset.cli import exit_codes
-from kubernetes_daemonset.cli.usage import Command, Group, OneOf
 
-SHELLS: Final = ("bash", "zsh", "fish")
+PROGRAM: Final = "kubernetes-daemonset"
+COMPLETE_VARIABLE: Final = "_KUBERNETES_DAEMONSET_COMPLETE"
+"""Set by the completion scripts of the shells."""
 _LONGEST_WAIT: Final = 7 * 24 * 3600  # seconds; a longer time is probably a wrong unit
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EPILOG: Final = """\
@@ -31,6 +33,18 @@ Exit codes:
   3 the cluster rejected a request or is unreachable   4 the rollout did not finish in time   10 unexpected error
 """
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Command(usage.Command):
+    @property
+    def remedy(self) -> str:
+        takes_manifests = any("-f" in parameter.opts for parameter in self.params)
+        return "; pass manifests with -f" if takes_manifests else ""
+
+
+class Group(usage.Group):
+    command_class = Command
+    changing = ("apply", "delete")
 
 
 class _Duration(click.ParamType[float]):
@@ -258,7 +272,7 @@ def _init(**given: Any) -> int:  # noqa: ANN401 - as above
 
 
 @program.command("completion", cls=Command)
-@click.argument("shell", type=OneOf(SHELLS))
+@click.argument("shell", type=OneOf(completion.SHELLS))
 def _completion(shell: str) -> int:
     r"""Print a script that completes commands and flags.
 
@@ -268,7 +282,5 @@ def _completion(shell: str) -> int:
       kubernetes-daemonset completion zsh > ~/.zfunc/_kubernetes-daemonset
       kubernetes-daemonset completion fish | source
     """
-    from kubernetes_daemonset.cli import completion  # noqa: PLC0415 - other commands do without
-
-    sys.stdout.write(completion.script(shell))
+    sys.stdout.write(completion.script(shell, program, PROGRAM, COMPLETE_VARIABLE))
     return exit_codes.OK

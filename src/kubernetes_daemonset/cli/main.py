@@ -44,18 +44,20 @@ def _run(words: list[str]) -> int:
     try:
         import click  # noqa: PLC0415 - an extra of the distribution
 
-        from kubernetes_daemonset.cli import usage  # noqa: PLC0415 - it needs click
-        from kubernetes_daemonset.cli.commands import program  # noqa: PLC0415 - as above
+        from kubekit import completion, usage  # noqa: PLC0415 - they need click
+        from kubernetes_daemonset.cli.commands import COMPLETE_VARIABLE, PROGRAM, program  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
         text = "the Python package click is not installed; run pip install '.[component]' in a checkout"
         sys.stderr.write(f"kubernetes-daemonset: {text}\n")
         return exit_codes.BAD_INPUT
-    if not words and "_KUBERNETES_DAEMONSET_COMPLETE" in os.environ:
-        from kubernetes_daemonset.cli import completion  # noqa: PLC0415 - it needs click
-
-        return completion.answer()
+    if not words and COMPLETE_VARIABLE in os.environ:
+        found = completion.answer(program, PROGRAM, COMPLETE_VARIABLE)
+        if found is None:
+            return exit_codes.BAD_INPUT
+        sys.stdout.write(f"{found}\n")
+        return exit_codes.OK
     try:
         if not words:
             sys.stderr.write(f"{program.get_help(click.Context(program, info_name='kubernetes-daemonset'))}\n")

@@ -11,9 +11,11 @@ import pytest
 from kube_node_ready import version
 from kube_node_ready.cli import completion, config_check, main, node_names, status, verify
 from kube_node_ready.cli.cluster import ClusterLocation
-from kube_node_ready.cli.program import SHELLS, seconds
+from kube_node_ready.cli.program import program, seconds
 from kube_node_ready.cli.selector import Requirement, Selector
 from kube_node_ready.commands import CHANGING, COMPLETE_VARIABLE, VERBS, meant
+from kubekit import completion as shell_completion
+from kubekit.completion import SHELLS
 from tests.support.shell import ROOT
 from tests.support.terminals import on_a_terminal
 from tools.docs import cli
@@ -25,6 +27,10 @@ NODES = ("node-1", "node-2", "other")
 @pytest.fixture
 def _cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_names, "of_nodes", lambda *_: list(NODES))
+
+
+def script(shell: str) -> str:
+    return shell_completion.script(shell, program, "kube-node-ready", COMPLETE_VARIABLE)
 
 
 def answer(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
@@ -131,7 +137,7 @@ class TestCompletion:
 
     @pytest.mark.parametrize("shell", SHELLS)
     def test_every_shell_has_its_script(self, shell: str) -> None:
-        assert f"{COMPLETE_VARIABLE}={shell}_complete" in completion.script(shell)
+        assert f"{COMPLETE_VARIABLE}={shell}_complete" in script(shell)
 
     @pytest.mark.parametrize(
         ("line", "expected"),
@@ -152,7 +158,7 @@ class TestCompletion:
     @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shutil.which(shell)])
     def test_the_scripts_are_understood(self, shell: str, tmp_path: Path) -> None:
         file = tmp_path / "script"
-        file.write_text(completion.script(shell))
+        file.write_text(script(shell))
         assert subprocess.run([shell, "-n", file], check=False).returncode == 0
 
 
@@ -160,7 +166,7 @@ def bash(line: str, **variables: str) -> list[str]:
     """What bash offers after a TAB."""
     words = line.split(" ")
     ask = (
-        f"{completion.script('bash')}\nCOMP_WORDS=({' '.join(word or chr(39) * 2 for word in words)})\n"
+        f"{script('bash')}\nCOMP_WORDS=({' '.join(word or chr(39) * 2 for word in words)})\n"
         f"COMP_CWORD={len(words) - 1}\n_kube_node_ready_completion kube-node-ready\n"
         f"printf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
     )

@@ -287,7 +287,9 @@ def test_a_timeout_is_seconds_or_has_units(text: str, seconds: float) -> None:
         (("apply", "-f", "x", "--frobnicate"), "unknown flag --frobnicate"),
         (("apply", "-f", "x", "y"), 'unexpected argument "y"; pass manifests with -f'),
         (("init", "fluentd", "y"), 'unexpected argument "y"'),
-        (("aply", "-f", "x"), 'unknown command "aply"; did you mean apply?'),
+        (("aply", "-f", "x"), 'unknown command "aply"'),
+        (("del", "-f", "x"), 'unknown command "del"'),
+        (("rendr", "-f", "x"), 'unknown command "rendr"; did you mean render?'),
         (("--verson",), "unknown flag --verson; did you mean --version?"),
         (("diff", "-f", "x", "-o", "y"), '--output: "y" is invalid; expected diff or table'),
         (("diff", "-f", "x", "-o", "\x1b'y"), '--output: "\\x1b\'y" is invalid; expected diff or table'),
@@ -304,7 +306,7 @@ def test_a_timeout_is_seconds_or_has_units(text: str, seconds: float) -> None:
 def test_mistakes_on_the_command_line_are_named(words: tuple[str, ...], said: str) -> None:
     done = run(*words)
     assert done.returncode == 2
-    of = "" if words[0] in {"aply", "--verson"} else f" {words[0]}"
+    of = "" if words[0] in {"aply", "del", "rendr", "--verson"} else f" {words[0]}"
     hint = f"Run 'kubernetes-daemonset{of} --help' for usage."
     assert done.stderr == f"kubernetes-daemonset: {said}\n{hint}\n"
 
