@@ -126,7 +126,7 @@ def test_a_cordon_is_not_lost_by_a_failure_that_the_kubelet_withholds(
 
         def last_is_bound() -> bool:
             kubelet.run_pods(lambda pod: None if str(pod.metadata and pod.metadata.name).endswith("-2") else 1)
-            return any(worker.attempt == 2 and worker.node_name for worker in site.workers())
+            return any(worker.number == 2 and worker.node_name for worker in site.workers())
 
         site.until("its last attempt is bound", last_is_bound)
         site.plane.kubectl("cordon", kubelet.node)

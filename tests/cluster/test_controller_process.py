@@ -270,7 +270,7 @@ def test_a_dry_run_decides_and_writes_nothing(site: Site, tmp_path: Path) -> Non
         "dryRun": True
     }
     with site.plane.audit.window() as calls, operating(tmp_path, site.plane.kubeconfig(), config) as operator:
-        would = partial(operator.said, "Dry run: effect skipped", effect="StartWorker")
+        would = partial(operator.said, "Dry run: effect skipped", effect="StartAttempt")
         site.until("it would act on both", lambda: would(on=good) and would(on=bad))
         assert operator.stop() == 0
     ours = {call for call in calls.by_kind if call.agent == "kube-node-ready-controller"}

@@ -19,7 +19,7 @@ from kube_node_ready.verification.model import (
     RemovalPolicy,
     RemoveNode,
     Reverification,
-    StartWorker,
+    StartAttempt,
     State,
     Worker,
 )
@@ -77,7 +77,7 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data())
     def a_slow_write_arrives(self, data: st.DataObject) -> None:
         late = self.stale.pop(data.draw(st.integers(0, len(self.stale) - 1)))
-        self.started_late += isinstance(late, StartWorker)
+        self.started_late += isinstance(late, StartAttempt)
         with suppress(LostRace):
             self.cluster.apply(late)
 
@@ -169,9 +169,9 @@ class Watched(Cluster):
         super().pass_time(span)
         for worker in self.workers():
             if worker.state is State.PASSED:
-                self.proved.add((worker.node_uid, worker.attempt))
+                self.proved.add((worker.node_uid, worker.number))
             elif worker.state is State.FAILED or self._is_late(worker):
-                self.failed.add((worker.node_uid, worker.attempt))
+                self.failed.add((worker.node_uid, worker.number))
 
     def _is_late(self, worker: Worker) -> bool:
         return worker.created is not None and self.now - worker.created >= self.policy.deadline
@@ -189,8 +189,8 @@ class Watched(Cluster):
             self._check_release(effect, before)
         if isinstance(effect, CloseGate):
             self._check_closing(effect)
-        if isinstance(effect, StartWorker):
-            assert effect.attempt > effect.node.record.attempt
+        if isinstance(effect, StartAttempt):
+            assert effect.number > effect.node.record.attempt
 
     def _check_release(self, effect: OpenGate, before: dict[str, Any]) -> None:
         assert before[effect.node.name]["metadata"]["uid"] == effect.node.uid, "another node of that name was released"

@@ -24,9 +24,9 @@ from kube_node_ready.verification.fingerprint import fingerprint
 from kube_node_ready.verification.model import (
     AdoptNode,
     CloseGate,
-    ConfirmWorker,
+    ConfirmAttempt,
     Decision,
-    DeleteWorker,
+    DiscardAttempt,
     Effect,
     EmitEvent,
     Gate,
@@ -37,7 +37,7 @@ from kube_node_ready.verification.model import (
     Removal,
     RemoveNode,
     Snapshot,
-    StartWorker,
+    StartAttempt,
     Worker,
     WriteStatus,
 )
@@ -172,9 +172,9 @@ class Cluster:
     def apply(self, effect: Effect) -> None:
         self.writes += 1
         match effect:
-            case StartWorker(node, attempt):
-                self._create(node, attempt)
-            case ConfirmWorker(node, worker):
+            case StartAttempt(node, number):
+                self._create(node, number)
+            case ConfirmAttempt(node, worker):
                 self._confirm(node, worker)
             case OpenGate(node, record, version):
                 self._patch(node, patches.open_gate(node, record, self.policy, version))
@@ -188,8 +188,9 @@ class Cluster:
                 self._annotate(node, patches.adopt_node(node, record, version))
             case EmitEvent():
                 self.news.setdefault(f"{effect.node.uid}.{effect.attempt}.{effect.reason}", effect)
-            case DeleteWorker(name, uid):
-                self._drop(name, uid)
+            case DiscardAttempt(worker):
+                assert isinstance(worker, Worker)
+                self._drop(worker.name, worker.uid)
             case RemoveNode(node, _, known):
                 self._remove(node, known)
             case _:
@@ -209,11 +210,11 @@ class Cluster:
             del self.pods[name]
 
     def _confirm(self, node: Node, worker: Worker) -> None:
-        expected = fingerprint(worker_pod(node, worker.attempt, self._template)["spec"])
+        expected = fingerprint(worker_pod(node, worker.number, self._template)["spec"])
         self._admitted.add(expected)
         if worker.fingerprint != expected:
             seen = self._snapshot(node.name)
-            for effect in worker_not_genuine(seen, worker.attempt, self.policy, "not a worker of ours").effects:
+            for effect in worker_not_genuine(seen, worker.number, self.policy, "not a worker of ours").effects:
                 self.apply(effect)
 
     def _find(self, node: Node) -> Json:

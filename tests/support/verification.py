@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kube_node_ready.api.objects import Taint
-from kube_node_ready.verification.model import DeleteWorker, State, Worker
+from kube_node_ready.verification.model import State, Worker
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
@@ -18,15 +18,10 @@ UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 GATE = Taint("node-ready/unverified", "NoSchedule")
 
 
-def ended_worker(attempt: int, state: State, **facts: Any) -> Worker:  # noqa: ANN401  its own fields
+def ended_worker(number: int, state: State, **facts: Any) -> Worker:  # noqa: ANN401  its own fields
     """A confirmed worker on node `a` that was created 2.5 seconds ago."""
     created = NOW - 2.5 * SECOND
     worker = Worker(
-        f"w{attempt}", f"pod{attempt}", UID, attempt, "a", created, state=state, finished=True, genuine=True
+        f"w{number}", f"pod{number}", UID, "a", number=number, created=created, state=state, finished=True, genuine=True
     )
     return replace(worker, **facts)
-
-
-def drop(attempt: int) -> DeleteWorker:
-    """The effect that deletes the worker of this attempt."""
-    return DeleteWorker(f"w{attempt}", f"pod{attempt}")

@@ -11,7 +11,6 @@ from kube_node_ready.agent.model import (
     AgentDecision,
     AgentState,
     Effect,
-    ForgetAttempt,
     NodeWrite,
     Observation,
     Rules,
@@ -27,7 +26,7 @@ from kube_node_ready.kube.errors import Conflict, KubeError, Rejected, Throttled
 from kube_node_ready.kube.pace import Pace
 from kube_node_ready.log import log
 from kube_node_ready.verification import messages
-from kube_node_ready.verification.model import CloseGate, EmitEvent, OpenGate, Phase, WriteStatus
+from kube_node_ready.verification.model import CloseGate, DiscardAttempt, EmitEvent, OpenGate, Phase, WriteStatus
 
 _PAUSE_SECONDS = (1.0, 30.0)
 _CONFLICT_SECONDS = (0.05, 5.0)
@@ -167,8 +166,8 @@ class Agent:
         match effect:
             case RunChecks():
                 self._run_checks(effect)
-            case ForgetAttempt():
-                self._state = self._state.without_attempt()
+            case DiscardAttempt(attempt):
+                self._state = self._state.without_attempt(attempt.number)
             case OpenGate() | WriteStatus() | CloseGate() | EmitEvent():
                 self._node.write(effect, decision.policy)
                 self._pace.wrote(self._node.name)

@@ -1,7 +1,7 @@
 """Decide what this node needs next, from its Node object and the last check run.
 
-An attempt of the agent corresponds to a worker pod of the controller, so `verification.decide` decides about it:
-retries, exhaustion, Karpenter, removed labels and closed gates work in the same way. In addition:
+A check run can be an attempt. `verification.decide` decides about it as about the controller's attempts: retries,
+exhaustion, Karpenter, removed labels and closed gates work in the same way. In addition:
 
 - *Initial timeout*: afterwards, retries are slow, regardless of how many there were.
 - In continuous mode, verified nodes are checked again. A number of failed runs in a row closes the gate. Then the node
@@ -22,7 +22,6 @@ from kube_node_ready.agent.model import (
     AgentState,
     CheckRun,
     Effect,
-    ForgetAttempt,
     Observation,
     Rejection,
     Rules,
@@ -32,12 +31,14 @@ from kube_node_ready.api.contract import EventReason
 from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.verification import decide as verification
 from kube_node_ready.verification import schedule
+from kube_node_ready.verification.attempts import ZERO, since
 from kube_node_ready.verification.model import (
     AdoptNode,
+    Attempt,
     CloseGate,
-    ConfirmWorker,
+    ConfirmAttempt,
     Decision,
-    DeleteWorker,
+    DiscardAttempt,
     EmitEvent,
     Node,
     OpenGate,
@@ -45,16 +46,13 @@ from kube_node_ready.verification.model import (
     Policy,
     RemoveNode,
     Snapshot,
-    StartWorker,
+    StartAttempt,
     State,
-    Worker,
     WriteStatus,
 )
-from kube_node_ready.verification.model import Effect as ControllersEffect
+from kube_node_ready.verification.model import Effect as VerificationEffect
 
-_ZERO = timedelta()
 _SOON = timedelta(seconds=2)
-_FOREVER = timedelta(days=36500)
 _MAX_RUN_AGE = timedelta(minutes=1)
 _MAX_UNREACHABLE_SPACING = timedelta(seconds=30)
 _MAX_DOUBLINGS = 10
@@ -66,7 +64,6 @@ _SEVERAL_PACKETS = 3000
 """Bytes: more than two packets at an MTU of 1,500. Such a Node does not arrive where full-size packets are lost, so the
 payload check can be left out. With jumbo frames, only runs of all checks detect that.
 """
-_OWN = "own"
 _SHOWN = {Outcome.PASSED: "True", Outcome.FAILED: "False"}
 _SHOWN_OF_REJECTIONS = "Unknown"
 
@@ -80,8 +77,8 @@ def decide(observation: Observation, state: AgentState, rules: Rules) -> AgentDe
         return _recheck(observation, state, rules, "its gate came back, and its last checks failed")
     policy = _current_policy(observation, rules)
     decision = verification.decide(_snapshot(observation, state), policy)
-    if effects := tuple(_agent_effects(decision)):
-        return AgentDecision(decision.phase, decision.reason, effects, _ZERO, policy)
+    if effects := _agent_effects(decision):
+        return AgentDecision(decision.phase, decision.reason, effects, ZERO, policy)
     if _is_condition_outdated(observation):
         effects = (WriteStatus(observation.node, observation.node.record, observation.version),)
         reason = "the condition does not show what is on record"
@@ -97,7 +94,7 @@ def decide_without_api(now: datetime, state: AgentState, rules: Rules) -> AgentD
     spacing = rules.interval if rules.continuous else min(timedelta(seconds=2**doublings), _MAX_UNREACHABLE_SPACING)
     left = spacing - _since(state.last, now)
     reason = "the Node cannot be read"
-    if left <= _ZERO:
+    if left <= ZERO:
         return AgentDecision(Phase.WAITING, reason, (RunChecks(api_reachable=False),), _SOON, rules.policy)
     return AgentDecision(Phase.WAITING, reason, (), min(left, rules.poll_interval), rules.policy)
 
@@ -120,7 +117,7 @@ def _close(observation: Observation, state: AgentState, rules: Rules) -> AgentDe
     reason = f"failed {state.streak} times in a row, so the gate is closed again: {record.reason}"
     event = EmitEvent(node, EventReason.GATE_RESTORED, reason, record.attempt, warning=True)
     return AgentDecision(
-        Phase.VERIFYING, reason, (event, CloseGate(node, record, observation.version)), _ZERO, rules.policy
+        Phase.VERIFYING, reason, (event, CloseGate(node, record, observation.version)), ZERO, rules.policy
     )
 
 
@@ -148,7 +145,7 @@ def _after_rejection(
         return None
     wait, is_due = rejection.wait(observation.now), rejection.is_due_to_report(observation.now)
     # A condition that cannot be written must not keep the gate closed, so it is not waited for.
-    if wait <= _ZERO and not is_due:
+    if wait <= ZERO and not is_due:
         return None
     decision = verification.write_rejected(
         Snapshot(observation.now, observation.node), rejection.effect, rejection.message
@@ -182,8 +179,8 @@ def _current_policy(observation: Observation, rules: Rules) -> Policy:
 
 def _snapshot(observation: Observation, state: AgentState) -> Snapshot:
     run = state.attempt
-    workers = (_worker(observation.node, run),) if run and not _is_stale(run, observation) else ()
-    return Snapshot(observation.now, observation.node, workers, version=observation.version)
+    attempts = (_attempt(run),) if run and not _is_stale(run, observation) else ()
+    return Snapshot(observation.now, observation.node, attempts, version=observation.version)
 
 
 def _is_stale(run: CheckRun, observation: Observation) -> bool:
@@ -192,21 +189,16 @@ def _is_stale(run: CheckRun, observation: Observation) -> bool:
     return is_undecided and _since(run, observation.now) > max(_MAX_RUN_AGE, 2 * (run.ended - run.started))
 
 
-def _worker(node: Node, run: CheckRun) -> Worker:
-    """Return the run as a worker of the controller."""
-    return Worker(
-        name=_OWN,
-        uid=_OWN,
-        node_uid=node.uid,
-        attempt=run.attempt,
-        node_name=node.name,
+def _attempt(run: CheckRun) -> Attempt:
+    """Return the attempt that the run decides."""
+    return Attempt(
+        number=run.attempt,
         created=run.started,
         state=State.PASSED if run.passed else State.FAILED,
         cause=_cause(run),
         reason=run.reason,
         report=run.report,
         finished=True,
-        genuine=True,
         settled=run.released,
     )
 
@@ -217,25 +209,23 @@ def _cause(run: CheckRun) -> Cause:
     return Cause.CHECKS if run.report.blames_node else Cause.NOT_JUDGED
 
 
-def _agent_effects(decision: Decision) -> list[Effect]:
+def _agent_effects(decision: Decision) -> tuple[Effect, ...]:
+    """Return what the agent executes, in the same order."""
     effects = (_agent_effect(effect) for effect in decision.effects)
-    # Running the checks takes a while, so other effects come first.
-    return sorted((effect for effect in effects if effect), key=lambda effect: isinstance(effect, RunChecks))
+    return tuple(effect for effect in effects if effect)
 
 
-def _agent_effect(effect: ControllersEffect) -> Effect | None:
+def _agent_effect(effect: VerificationEffect) -> Effect | None:
     match effect:
-        case StartWorker(_, attempt):
-            return RunChecks(attempt)
-        case DeleteWorker():
-            return ForgetAttempt()
+        case StartAttempt(_, number):
+            return RunChecks(number)
         case EmitEvent(reason=EventReason.VERIFYING):
             return None  # an attempt takes seconds, and its outcome is announced
-        case OpenGate() | WriteStatus() | EmitEvent():
+        case OpenGate() | WriteStatus() | EmitEvent() | DiscardAttempt():
             return effect
         case AdoptNode():
             return None  # a node without the label is verified in any case
-        case RemoveNode() | CloseGate() | ConfirmWorker():
+        case RemoveNode() | CloseGate() | ConfirmAttempt():
             raise AssertionError(f"{effect} is the controller's alone")
         case _:
             assert_never(effect)
@@ -259,9 +249,9 @@ def _is_degraded(node: Node, state: AgentState, rules: Rules) -> bool:
 def _recheck(observation: Observation, state: AgentState, rules: Rules, reason: str) -> AgentDecision:
     left = _until_next_run(observation.node.uid, observation.now, state.last, rules.interval)
     # Not within a streak: its runs include all checks anyway, and must keep their interval.
-    if left <= _ZERO or (state.run_all_now and not state.streak):
+    if left <= ZERO or (state.run_all_now and not state.streak):
         return AgentDecision(
-            Phase.VERIFIED, reason, (RunChecks(omit=_to_omit(observation, state, rules)),), _ZERO, rules.policy
+            Phase.VERIFIED, reason, (RunChecks(omit=_to_omit(observation, state, rules)),), ZERO, rules.policy
         )
     return AgentDecision(Phase.VERIFIED, reason, (), min(left, rules.poll_interval), rules.policy)
 
@@ -288,14 +278,14 @@ def _is_full_run_due(observation: Observation, full: CheckRun, interval: timedel
 def wait_after_run(uid: str, now: datetime, state: AgentState, rules: Rules) -> timedelta:
     """Return the time until the next step after a run on a verified node: at the next run, unless this one failed."""
     if state.last is None or not state.last.clean:
-        return _ZERO
-    return min(max(_ZERO, _until_next_run(uid, now, state.last, rules.interval)), rules.poll_interval)
+        return ZERO
+    return min(max(ZERO, _until_next_run(uid, now, state.last, rules.interval)), rules.poll_interval)
 
 
 def _until_next_run(uid: str, now: datetime, last: CheckRun | None, interval: timedelta) -> timedelta:
     """Return the time until the next run. Nodes have different offsets, even if their pods start together."""
     if _since(last, now) >= interval * 1.5:
-        return _ZERO
+        return ZERO
     assert last
     return schedule.next_turn(uid, interval, last.started + interval / 2) - now
 
@@ -307,8 +297,7 @@ def _recheck_after(decision: Decision, rules: Rules) -> timedelta:
 
 
 def _since(last: CheckRun | None, now: datetime) -> timedelta:
-    """Return the time since the run; forever if the clock was set back since."""
-    return now - last.started if last and last.started <= now else _FOREVER
+    return since(last.started if last else None, now)
 
 
 def _seconds(run: CheckRun) -> float:

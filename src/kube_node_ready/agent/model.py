@@ -8,9 +8,18 @@ from msgspec.structs import replace
 from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.report import Report
 from kube_node_ready.api.verdict import Verdict
-from kube_node_ready.verification.model import CloseGate, EmitEvent, Node, OpenGate, Phase, Policy, WriteStatus
+from kube_node_ready.verification.attempts import ZERO
+from kube_node_ready.verification.model import (
+    CloseGate,
+    DiscardAttempt,
+    EmitEvent,
+    Node,
+    OpenGate,
+    Phase,
+    Policy,
+    WriteStatus,
+)
 
-_ZERO = timedelta()
 _FIRST_WAIT = timedelta(seconds=1)
 _MAX_WAIT = timedelta(minutes=5)
 _MAX_DOUBLINGS = 30
@@ -108,11 +117,11 @@ class Rejection(Struct, frozen=True):
     def wait(self, now: datetime) -> timedelta:
         """Return the time until the next retry; zero if the clock was set back."""
         spacing: timedelta = min(_FIRST_WAIT * 2 ** min(self.times - 1, _MAX_DOUBLINGS), _MAX_WAIT)
-        return max(_ZERO, spacing - (now - self.at)) if self.at <= now else _ZERO
+        return max(ZERO, spacing - (now - self.at)) if self.at <= now else ZERO
 
     def is_due_to_report(self, now: datetime) -> bool:
         """Whether to emit an Event: once, and again when it might have expired."""
-        return self.reported is None or not _ZERO <= now - self.reported < _EVENT_LIFETIME
+        return self.reported is None or not ZERO <= now - self.reported < _EVENT_LIFETIME
 
 
 class AgentState(Struct, frozen=True):
@@ -169,8 +178,8 @@ class AgentState(Struct, frozen=True):
     def without_streak(self) -> "AgentState":
         return replace(self, streak=0)
 
-    def without_attempt(self) -> "AgentState":
-        return replace(self, attempt=None)
+    def without_attempt(self, number: int) -> "AgentState":
+        return replace(self, attempt=None) if self.attempt and self.attempt.attempt == number else self
 
     def after_write(self, effect: NodeWrite) -> "AgentState":
         """The server accepted a write. A condition alone does not show that it accepts records."""
@@ -217,11 +226,7 @@ class RunChecks(Struct, frozen=True):
     """The checks to leave out; none in an attempt."""
 
 
-class ForgetAttempt(Struct, frozen=True):
-    """Everything that follows from the last attempt is written."""
-
-
-Effect = RunChecks | OpenGate | WriteStatus | CloseGate | EmitEvent | ForgetAttempt
+Effect = RunChecks | OpenGate | WriteStatus | CloseGate | EmitEvent | DiscardAttempt
 
 
 class AgentDecision(Struct, frozen=True):

@@ -130,7 +130,7 @@ def _in_a_row(standing: NodeStatus, installed: Installed) -> str:
 def _checks(standing: NodeStatus) -> Iterator[str]:
     """With each target and its error while the worker is there; otherwise as they are on record."""
     record = standing.node.record
-    last = next((worker for worker in standing.seen.workers if worker.attempt == record.attempt), None)
+    last = next((attempt for attempt in standing.seen.attempts if attempt.number == record.attempt), None)
     found = last.report.checks if last and last.report and last.report.checks else record.checks
     width = max((len(_subject(check)) for check in found), default=0)
     for check in found:
@@ -152,15 +152,15 @@ def _subject(check: CheckResult | TargetResult) -> str:
 
 
 def _next(standing: NodeStatus) -> Iterator[str]:
-    left, worker = standing.decision.recheck, attempts.current(standing.seen)
+    left, current = standing.decision.recheck, attempts.current(standing.seen)
     at = f" (at {durations.format_time(standing.due)})" if standing.due else ""
     number = standing.node.record.attempt + 1
     if standing.refusal:
         yield "The controller writes it again, less and less often, until the API server accepts it."
     elif standing.begins:
         yield f"Attempt {standing.begins}, as soon as {standing.initiator} begins it."
-    elif worker and left is not None:
-        running = f"The worker of attempt {worker.attempt} is {worker.state}"
+    elif current and left is not None:
+        running = f"The worker of attempt {current.number} is {current.state}"
         yield f"{running}; it must be done within {durations.format_duration(left)}{at}."
     elif standing.phase in (Phase.BACKING_OFF, Phase.EXHAUSTED) and left is not None:
         yield f"Attempt {number} begins in {durations.format_duration(left)}{at}."

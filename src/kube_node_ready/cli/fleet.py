@@ -16,9 +16,8 @@ from kube_node_ready.cli import words
 from kube_node_ready.cli.installation import Installed, Mode
 from kube_node_ready.controller.state import ClusterState
 from kube_node_ready.kube.informer import Resource
-from kube_node_ready.verification import attempts as attempt
-from kube_node_ready.verification import decide, messages, reverify
-from kube_node_ready.verification.model import Decision, Ledger, Node, Phase, Snapshot, StartWorker, Worker
+from kube_node_ready.verification import attempts, decide, messages, reverify
+from kube_node_ready.verification.model import Decision, Ledger, Node, Phase, Snapshot, StartAttempt, Worker
 from kube_node_ready.verification.node_reader import read_node
 from kubekit import durations
 
@@ -83,14 +82,15 @@ class NodeStatus(Struct, frozen=True):
     @property
     def worker(self) -> Worker | None:
         """The one of the current attempt; else the last one's, kept for its logs."""
-        current = attempt.current(self.seen)
-        return current or max(self.seen.workers, key=lambda worker: worker.attempt, default=None)
+        current = attempts.current(self.seen)
+        shown = current or max(self.seen.attempts, key=lambda attempt: attempt.number, default=None)
+        return shown if isinstance(shown, Worker) else None
 
     @property
     def attempt(self) -> int:
         """The one that runs, or the last one."""
-        current = attempt.current(self.seen)
-        return current.attempt if current else self.node.record.attempt
+        current = attempts.current(self.seen)
+        return current.number if current else self.node.record.attempt
 
     @property
     def failing(self) -> bool:
@@ -119,7 +119,7 @@ class NodeStatus(Struct, frozen=True):
     @property
     def begins(self) -> int:
         """The attempt that is about to begin; 0 if none is."""
-        return next((effect.attempt for effect in self.decision.effects if isinstance(effect, StartWorker)), 0)
+        return next((effect.number for effect in self.decision.effects if isinstance(effect, StartAttempt)), 0)
 
     @property
     def initiator(self) -> str:
@@ -155,11 +155,11 @@ class NodeStatus(Struct, frozen=True):
     def _progress(self) -> str:
         if self.begins:
             return f"{self.initiator} to begin attempt {self.begins}"
-        worker = attempt.current(self.seen)
-        if not worker:
+        current = attempts.current(self.seen)
+        if not current:
             return self.decision.reason
-        since = f" ({durations.format_duration(self.seen.now - worker.created)})" if worker.created else ""
-        reason = f": {worker.reason}" if worker.reason else ""
+        since = f" ({durations.format_duration(self.seen.now - current.created)})" if current.created else ""
+        reason = f": {current.reason}" if current.reason else ""
         return f"{self.decision.reason}{since}{reason}"
 
 
@@ -311,6 +311,6 @@ class FleetView:
             if settled and now - settled.seen.now < fresh:
                 yield settled
             elif standing := self.standing(name, now):
-                if standing.phase in _QUIET and not standing.seen.workers:
+                if standing.phase in _QUIET and not standing.seen.attempts:
                     self._settled[name] = standing
                 yield standing

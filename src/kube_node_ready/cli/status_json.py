@@ -100,5 +100,5 @@ def _worker(standing: NodeStatus, namespace: str) -> WorkerPod | None:
     if worker is None:
         return None
     return WorkerPod(
-        printable(worker.name), namespace, worker.attempt, worker.state.value, printable(worker.reason, words.LONGEST)
+        printable(worker.name), namespace, worker.number, worker.state.value, printable(worker.reason, words.LONGEST)
     )

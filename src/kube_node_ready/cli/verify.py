@@ -24,9 +24,8 @@ from kube_node_ready.cli.watch import FleetWatcher
 from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.kube.client import KubeClient, PatchKind
 from kube_node_ready.kube.errors import Conflict, NotFound
-from kube_node_ready.verification import attempts as attempt
-from kube_node_ready.verification import patches
-from kube_node_ready.verification.model import Node, Policy
+from kube_node_ready.verification import attempts, patches
+from kube_node_ready.verification.model import Node, Policy, Worker
 from kubekit import durations
 
 ASKED = "asked for by hand"
@@ -87,8 +86,10 @@ def refusal(standing: NodeStatus) -> str:
 
 def running_attempt(standing: NodeStatus) -> int:
     """Return the number of the attempt that is running; 0 if none is."""
-    worker = attempt.current(standing.seen)
-    return worker.attempt if worker and not worker.ended and not worker.deleting else 0
+    current = attempts.current(standing.seen)
+    if current is None or current.ended or (isinstance(current, Worker) and current.deleting):
+        return 0
+    return current.number
 
 
 def verdict(asked: Asked, node: Node | None) -> bool | None:

@@ -15,7 +15,7 @@ from kube_node_ready.controller.metrics import Metrics
 from kube_node_ready.controller.reconciler import Executes, Reconciler
 from kube_node_ready.kube.errors import KubeError
 from kube_node_ready.kube.workqueue import WorkQueue
-from kube_node_ready.verification.model import DeleteWorker, Node, Phase, Policy, Removal, Worker
+from kube_node_ready.verification.model import DiscardAttempt, Node, Phase, Policy, Removal, Worker
 
 
 class Controller:
@@ -89,7 +89,7 @@ class Controller:
 
     async def _delete_orphan(self, orphan: Worker) -> None:
         try:
-            await self._executor.apply(DeleteWorker(orphan.name, orphan.uid))
+            await self._executor.apply(DiscardAttempt(orphan))
         except KubeError as error:
             self._cache.errors.api_error(str(error))
 

@@ -23,15 +23,16 @@ from kube_node_ready.verification.fingerprint import fingerprint
 from kube_node_ready.verification.model import (
     AdoptNode,
     CloseGate,
-    ConfirmWorker,
-    DeleteWorker,
+    ConfirmAttempt,
+    DiscardAttempt,
     Effect,
     EmitEvent,
     Node,
     OpenGate,
     Policy,
     RemoveNode,
-    StartWorker,
+    StartAttempt,
+    Worker,
     WriteStatus,
 )
 from kube_node_ready.verification.worker_pod import PodTemplate, probe_pod, worker_name, worker_pod
@@ -58,18 +59,17 @@ class Executor:
     async def apply(self, effect: Effect) -> bool:
         """Execute the effect. Return False if nothing was written."""
         match effect:
-            case StartWorker(node, attempt):
-                await self._start_worker(node, attempt)
-            case ConfirmWorker():
+            case StartAttempt(node, number):
+                await self._start_worker(node, number)
+            case ConfirmAttempt():
                 return await self._confirm_worker(effect)
             case OpenGate() | CloseGate() | WriteStatus() | AdoptNode():
                 await self._write_node(effect)
             case EmitEvent():
                 return await self._emit_event(effect)
-            case DeleteWorker(name, uid):
-                with suppress(NotFound, Conflict):  # it is deleted, or another pod has its name
-                    await self._client.delete(self._pod_path(name), uid=uid, grace_seconds=0)
-                self._sink.worker_deleted(uid)
+            case DiscardAttempt(attempt):
+                assert isinstance(attempt, Worker)
+                await self._delete_worker(attempt)
             case RemoveNode():
                 return await self._remover.remove(effect)
             case _:
@@ -137,6 +137,11 @@ class Executor:
         log("Unusable worker pod deleted", level="warn", node=node.name, pod=name, ranOn=pod.spec.get("nodeName"))
         raise Conflict(409, "Unusable", f"pod {name} must be created again")
 
+    async def _delete_worker(self, worker: Worker) -> None:
+        with suppress(NotFound, Conflict):  # it is deleted, or another pod has its name
+            await self._client.delete(self._pod_path(worker.name), uid=worker.uid, grace_seconds=0)
+        self._sink.worker_deleted(worker.uid)
+
     async def _delete_pod(self, pod: Pod) -> None:
         with suppress(NotFound):
             await self._client.delete(self._pod_path(pod.metadata.name), uid=pod.metadata.uid, grace_seconds=0)
@@ -144,7 +149,7 @@ class Executor:
     def _pod_path(self, name: str) -> str:
         return object_path("v1", "pods", name, namespace=self._template.namespace)
 
-    async def _confirm_worker(self, effect: ConfirmWorker) -> bool:
+    async def _confirm_worker(self, effect: ConfirmAttempt) -> bool:
         """Compare the worker with a dry run of its creation: that is what a previous process got."""
         worker = effect.worker
         if worker.edited:

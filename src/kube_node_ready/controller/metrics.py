@@ -17,9 +17,10 @@ from kube_node_ready.checks.check import CHECKS
 from kube_node_ready.controller.state_metrics import StateCollector, StateView
 from kube_node_ready.kube.client import Call
 from kube_node_ready.verification.model import (
+    Attempt,
     CloseGate,
     Decision,
-    DeleteWorker,
+    DiscardAttempt,
     Effect,
     EmitEvent,
     Node,
@@ -27,8 +28,7 @@ from kube_node_ready.verification.model import (
     Phase,
     Policy,
     RemoveNode,
-    StartWorker,
-    Worker,
+    StartAttempt,
     WriteStatus,
 )
 
@@ -91,7 +91,7 @@ class Metrics:
     def on_effect(self, effect: Effect) -> None:
         """Count an executed effect."""
         match effect:
-            case StartWorker():
+            case StartAttempt():
                 self.workers_created.inc()
             case OpenGate(node, _, _):
                 self._gate_opened(node)
@@ -104,7 +104,7 @@ class Metrics:
             case RemoveNode():
                 self.deletions.labels("success").inc()
                 self.events.labels(EventReason.REMOVING).inc()  # removal and Event are one effect
-            case DeleteWorker():
+            case DiscardAttempt():
                 self.workers_deleted.inc()
 
     def on_api_call(self, call: Call) -> None:
@@ -134,7 +134,7 @@ class Metrics:
             self.taint_removals.labels("success").inc()
             self.taints_removed.labels(taint.key).inc()
 
-    def _verdict(self, record: VerificationRecord, worker: Worker | None) -> None:
+    def _verdict(self, record: VerificationRecord, attempt: Attempt | None) -> None:
         status = "success" if record.is_proof else "failed"
         self.verifications.labels(status).inc()
         self.attempts.labels(status).inc()
@@ -142,9 +142,9 @@ class Metrics:
             self.workers_succeeded.inc()
         else:
             self.workers_failed.labels(record.cause.value or _OTHER).inc()
-        if worker:
+        if attempt:
             self.worker_seconds.labels(status).observe(record.seconds)
-        for check in worker.report.checks if worker and worker.report else ():
+        for check in attempt.report.checks if attempt and attempt.report else ():
             self._checked(check)
 
     def _checked(self, check: TargetResult) -> None:

@@ -21,7 +21,7 @@ from kube_node_ready.verification.decide import decide, worker_creation_rejected
 from kube_node_ready.verification.model import (
     AdoptNode,
     CloseGate,
-    ConfirmWorker,
+    ConfirmAttempt,
     Decision,
     Effect,
     EmitEvent,
@@ -31,7 +31,7 @@ from kube_node_ready.verification.model import (
     Policy,
     RemoveNode,
     Snapshot,
-    StartWorker,
+    StartAttempt,
     WriteStatus,
 )
 
@@ -92,7 +92,7 @@ class Reconciler:
         await self._report_forgery(snapshot)
         decision = decide(snapshot, self._policy)
         self._observe(snapshot, decision)
-        starts = any(isinstance(effect, StartWorker) for effect in decision.effects)
+        starts = any(isinstance(effect, StartAttempt) for effect in decision.effects)
         with state.starting(name) if starts else nullcontext():
             await self._execute(snapshot, decision)
         if starts:
@@ -113,7 +113,7 @@ class Reconciler:
         self._metrics.on_decision(before, decision)
         if decision.phase is Phase.WAITING and snapshot.node.registered:
             self._cache.waiting.for_slot(name)
-        if decision.phase is Phase.VERIFIED and snapshot.burst and snapshot.workers:
+        if decision.phase is Phase.VERIFIED and snapshot.burst and snapshot.attempts:
             self._cache.waiting.to_announce(name)
         if before is not decision.phase and not decision.effects:
             self._cache.pace.wrote(name)  # a log line without a write, such as "Node waiting"
@@ -126,9 +126,9 @@ class Reconciler:
             try:
                 acted = await self._executor.apply(effect)
             except KubeError as error:
-                if isinstance(effect, StartWorker) and isinstance(error, Rejected | NotFound):
+                if isinstance(effect, StartAttempt) and isinstance(error, Rejected | NotFound):
                     self._metrics.creation_errors.labels(error.reason).inc()
-                    rejected = worker_creation_rejected(snapshot, effect.attempt, self._policy, error.message)
+                    rejected = worker_creation_rejected(snapshot, effect.number, self._policy, error.message)
                     await self._execute_instead(snapshot, rejected)
                     return
                 if isinstance(error, Rejected) or self._is_lasting(snapshot.node, effect, error):
@@ -136,8 +136,8 @@ class Reconciler:
                 raise
             except ForeignWorker as error:
                 log("Worker pod rejected", level="warn", node=snapshot.node.name, error=str(error))
-                attempt = snapshot.node.record.attempt + 1
-                await self._execute_instead(snapshot, worker_not_genuine(snapshot, attempt, self._policy, str(error)))
+                number = snapshot.node.record.attempt + 1
+                await self._execute_instead(snapshot, worker_not_genuine(snapshot, number, self._policy, str(error)))
                 return
             except (ClaimLookupFailed, RemovalBlocked) as error:
                 await self._report_blocked_removal(effect, str(error))
@@ -157,7 +157,7 @@ class Reconciler:
             self._failed_releases.pop(snapshot.node.name, None)
         self._metrics.on_effect(effect)
         reporter.effect_applied(effect, decision, self._policy)
-        if isinstance(effect, ConfirmWorker):  # now its verdict counts
+        if isinstance(effect, ConfirmAttempt):  # now its verdict counts
             self._queue.add(snapshot.node.name)
 
     def _is_lasting(self, node: Node, effect: Effect, error: KubeError) -> bool:

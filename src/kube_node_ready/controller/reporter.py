@@ -10,7 +10,7 @@ from kube_node_ready.verification.model import (
     Phase,
     Policy,
     Snapshot,
-    StartWorker,
+    StartAttempt,
     WriteStatus,
 )
 from kube_node_ready.verification.worker_pod import worker_name
@@ -31,7 +31,7 @@ def worker_starting(node: Node, attempt: int) -> None:
 
 def phase_changed(before: Phase | None, snapshot: Snapshot, decision: Decision) -> None:
     node, phase = snapshot.node.name, decision.phase
-    if before is phase or any(isinstance(effect, StartWorker) for effect in decision.effects):
+    if before is phase or any(isinstance(effect, StartAttempt) for effect in decision.effects):
         return  # the creation of the worker is logged
     if phase is Phase.VERIFIED and decision.verdict:
         if _is_proved(decision):

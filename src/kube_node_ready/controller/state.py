@@ -193,7 +193,7 @@ class ClusterState:
         node = self._nodes.get(self._names.get(worker.node_uid, ""))
         if worker.name in mine or len(mine) < (_MAX_WORKERS if node else _MAX_WORKERS_OF_UNKNOWN):
             return True
-        return node is not None and worker.attempt in (node.record.attempt, node.record.attempt + 1)
+        return node is not None and worker.number in (node.record.attempt, node.record.attempt + 1)
 
     def _count_slots(self, uid: str) -> None:
         """A node occupies one slot while a worker runs on it, regardless of how many pods look like its workers.
@@ -226,7 +226,7 @@ class ClusterState:
 
     def _settle(self, node: Node) -> None:
         for worker in self._of(node.uid):
-            if worker.attempt <= node.record.attempt:
+            if worker.number <= node.record.attempt:
                 self._settled.add(worker.uid)
 
     def _forget(self, worker: Worker) -> None:

@@ -1,25 +1,27 @@
-"""The worker of an attempt, its verdict, and which workers to delete."""
+"""The current attempt, its verdict, and which attempts to discard."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TypeGuard
 
 from msgspec import Struct
 
 from kube_node_ready.api.record import Cause
 from kube_node_ready.verification.model import (
-    ConfirmWorker,
+    Attempt,
+    ConfirmAttempt,
     Decision,
-    DeleteWorker,
+    DiscardAttempt,
     Effect,
     Phase,
     Policy,
     Snapshot,
-    StartWorker,
+    StartAttempt,
     State,
     Worker,
 )
 
 ZERO = timedelta()
-_FOREVER = timedelta(days=36500)
+FOREVER = timedelta(days=36500)
 
 
 class Verdict(Struct, frozen=True):
@@ -28,100 +30,109 @@ class Verdict(Struct, frozen=True):
     reason: str = ""
 
 
-def current(snapshot: Snapshot) -> Worker | None:
-    """Return the worker of the current attempt, which is the one after the last on record.
+def current(snapshot: Snapshot) -> Attempt | None:
+    """Return the current attempt, which is the one after the last on record.
 
-    A worker on another node does not count. Neither does one whose verdict was on record before another client deleted
-    the record.
+    A worker on another node does not count. Neither does an attempt whose verdict was on record before another client
+    deleted the record.
     """
-    current = snapshot.node.record.attempt + 1
+    number = snapshot.node.record.attempt + 1
     candidates = (
-        worker for worker in snapshot.workers if worker.attempt == current and worker.belongs_to(snapshot.node)
+        attempt for attempt in snapshot.attempts if attempt.number == number and attempt.belongs_to(snapshot.node)
     )
-    return next((worker for worker in candidates if not worker.settled), None)
+    return next((attempt for attempt in candidates if not attempt.settled), None)
 
 
 def start(snapshot: Snapshot, number: int, *events: Effect) -> tuple[Effect, ...]:
-    """Start an attempt. Earlier workers are deleted afterwards, to keep their logs, unless one has the same name."""
-    earlier = delete_all(snapshot)
-    in_the_way = {worker.uid for worker in snapshot.workers if worker.attempt == number}
-    first = tuple(drop for drop in earlier if drop.uid in in_the_way)
-    last = tuple(drop for drop in earlier if drop.uid not in in_the_way)
-    return (*first, StartWorker(snapshot.node, number), *events, *last)
+    """Start an attempt. Others are discarded afterwards, to keep their logs, unless one has the same number."""
+    first = tuple(DiscardAttempt(attempt) for attempt in snapshot.attempts if attempt.number == number)
+    last = tuple(DiscardAttempt(attempt) for attempt in snapshot.attempts if attempt.number != number)
+    return (*first, StartAttempt(snapshot.node, number), *events, *last)
 
 
-def verdict(snapshot: Snapshot, worker: Worker, policy: Policy) -> Verdict | None:
-    """Return the verdict, or None while the worker can still pass."""
-    if worker.state is State.PASSED and worker.node_name:
+def verdict(snapshot: Snapshot, attempt: Attempt, policy: Policy) -> Verdict | None:
+    """Return the verdict, or None while the attempt can still pass."""
+    if attempt.state is State.PASSED and attempt.scheduled:
         return Verdict(passed=True)
-    if worker.state is State.PASSED:
+    if attempt.state is State.PASSED:
         return Verdict(passed=False, cause=Cause.STOPPED, reason="the worker ran on no node")
-    if worker.state is State.FAILED:
-        return Verdict(passed=False, cause=worker.cause, reason=worker.reason)
-    if time_left(snapshot, worker, policy) > ZERO:
+    if attempt.state is State.FAILED:
+        return Verdict(passed=False, cause=attempt.cause, reason=attempt.reason)
+    if time_left(snapshot, attempt, policy) > ZERO:
         return None
-    waiting = f": {worker.reason}" if worker.reason else ""
+    waiting = f": {attempt.reason}" if attempt.reason else ""
     late = f"no verdict within {policy.deadline.total_seconds():g} s{waiting}"
-    return Verdict(passed=False, cause=_cause_of_late(worker, policy), reason=late)
+    is_held_back = isinstance(attempt, Worker) and not _had_time_to_run(attempt, policy)
+    return Verdict(passed=False, cause=Cause.NOT_STARTED if is_held_back else Cause.LATE, reason=late)
 
 
-def _cause_of_late(worker: Worker, policy: Policy) -> Cause:
-    """Blame the node only if the worker had time to run.
+def _had_time_to_run(worker: Worker, policy: Policy) -> bool:
+    """Whether the node is to blame for a late worker.
 
     By default a kubelet pulls one image at a time, so a pod of any tenant can hold back the worker's image. A worker
     that is being deleted has no time to end, and a finalizer can keep it for any length of time.
     """
-    if not worker.node_name or worker.deleting or worker.awaits_images:
-        return Cause.NOT_STARTED
+    if not worker.scheduled or worker.deleting or worker.awaits_images:
+        return False
     has_waited = worker.started - worker.created if worker.started and worker.created else ZERO
-    return Cause.LATE if has_waited <= policy.deadline / 2 else Cause.NOT_STARTED
+    return has_waited <= policy.deadline / 2
+
+
+def is_unconfirmed(attempt: Attempt) -> TypeGuard[Worker]:
+    """Whether it is a pod that this process did not create: a previous one did, or another client."""
+    return isinstance(attempt, Worker) and not attempt.genuine
 
 
 def awaiting_confirmation(snapshot: Snapshot, worker: Worker, phase: Phase) -> Decision:
-    """The pod has a result, but this process did not create it: a previous one did, or another client."""
-    reason = f"attempt {worker.attempt} has a result; its worker pod is not confirmed yet"
-    return Decision(phase, reason, (ConfirmWorker(snapshot.node, worker),))
+    """The pod has a result, which does not count until the pod is confirmed."""
+    reason = f"attempt {worker.number} has a result; its worker pod is not confirmed yet"
+    return Decision(phase, reason, (ConfirmAttempt(snapshot.node, worker),))
 
 
 def in_progress(
-    snapshot: Snapshot, worker: Worker, phase: Phase, deleted: tuple[DeleteWorker, ...], left: timedelta
+    snapshot: Snapshot, attempt: Attempt, phase: Phase, discarded: tuple[DiscardAttempt, ...], left: timedelta
 ) -> Decision:
     """Wait for the verdict. A pod of another client is not waited for: it could stay pending until the deadline."""
-    early = () if worker.genuine else (ConfirmWorker(snapshot.node, worker, early=True),)
-    return Decision(phase, progress(worker), (*deleted, *early), left)
+    early = (ConfirmAttempt(snapshot.node, attempt, early=True),) if is_unconfirmed(attempt) else ()
+    return Decision(phase, progress(attempt), (*discarded, *early), left)
 
 
-def time_left(snapshot: Snapshot, worker: Worker, policy: Policy) -> timedelta:
-    return policy.deadline - (snapshot.now - worker.created) if worker.created else policy.deadline
+def time_left(snapshot: Snapshot, attempt: Attempt, policy: Policy) -> timedelta:
+    return policy.deadline - (snapshot.now - attempt.created) if attempt.created else policy.deadline
 
 
-def progress(worker: Worker) -> str:
-    doing = "is being deleted" if worker.deleting else f"is {worker.state}"
-    return f"the worker of attempt {worker.attempt} {doing}"
+def progress(attempt: Attempt) -> str:
+    is_deleting = isinstance(attempt, Worker) and attempt.deleting
+    doing = "is being deleted" if is_deleting else f"is {attempt.state}"
+    return f"the worker of attempt {attempt.number} {doing}"
 
 
-def seconds(snapshot: Snapshot, worker: Worker) -> float:
-    """Return how long the worker has existed; 0 if the clock was set back since."""
-    return max(0.0, round((snapshot.now - worker.created).total_seconds(), 3)) if worker.created else 0
+def seconds(snapshot: Snapshot, attempt: Attempt) -> float:
+    """Return how long the attempt has existed; 0 if the clock was set back since."""
+    return max(0.0, round((snapshot.now - attempt.created).total_seconds(), 3)) if attempt.created else 0
 
 
 def since_last_verdict(snapshot: Snapshot) -> timedelta:
-    """Return the time since the last verdict. If the record has no time, or one in the future, that is forever."""
-    at = snapshot.node.record.at
-    return snapshot.now - at if at and at <= snapshot.now else _FOREVER
+    """Return the time since the last verdict. If the record has no time, that is forever."""
+    return since(snapshot.node.record.at, snapshot.now)
 
 
-def stale_workers(snapshot: Snapshot, *, logs_of_last: bool) -> tuple[DeleteWorker, ...]:
-    """Return deletions of all workers but the current one and, with `logs_of_last`, the last one."""
+def since(moment: datetime | None, now: datetime) -> timedelta:
+    """Return the time since the moment; forever if it is unknown, or in the future because the clock was set back."""
+    return now - moment if moment and moment <= now else FOREVER
+
+
+def discard_stale(snapshot: Snapshot, *, logs_of_last: bool) -> tuple[DiscardAttempt, ...]:
+    """Discard all attempts but the current one and, with `logs_of_last`, the last one."""
     last = snapshot.node.record.attempt
 
-    def is_needed(worker: Worker) -> bool:
-        if worker.attempt == last + 1:
-            return not worker.settled
-        return logs_of_last and worker.attempt == last and worker.finished
+    def is_needed(attempt: Attempt) -> bool:
+        if attempt.number == last + 1:
+            return not attempt.settled
+        return logs_of_last and attempt.number == last and attempt.finished
 
-    return tuple(DeleteWorker(worker.name, worker.uid) for worker in snapshot.workers if not is_needed(worker))
+    return tuple(DiscardAttempt(attempt) for attempt in snapshot.attempts if not is_needed(attempt))
 
 
-def delete_all(snapshot: Snapshot) -> tuple[DeleteWorker, ...]:
-    return tuple(DeleteWorker(worker.name, worker.uid) for worker in snapshot.workers)
+def discard_all(snapshot: Snapshot) -> tuple[DiscardAttempt, ...]:
+    return tuple(DiscardAttempt(attempt) for attempt in snapshot.attempts)

@@ -29,12 +29,13 @@ from kube_node_ready.api.contract import EventReason
 from kube_node_ready.api.record import CONTEST_THRESHOLD, Cause, Outcome, VerificationRecord
 from kube_node_ready.api.report import printable
 from kube_node_ready.verification import attempts, messages, removal_budget, reverify, schedule
-from kube_node_ready.verification.attempts import ZERO, current, delete_all, seconds, since_last_verdict
+from kube_node_ready.verification.attempts import ZERO, current, discard_all, seconds, since_last_verdict
 from kube_node_ready.verification.model import (
     AdoptNode,
+    Attempt,
     CloseGate,
     Decision,
-    DeleteWorker,
+    DiscardAttempt,
     Effect,
     EmitEvent,
     Node,
@@ -43,7 +44,6 @@ from kube_node_ready.verification.model import (
     Policy,
     RemoveNode,
     Snapshot,
-    Worker,
     WriteStatus,
 )
 
@@ -64,23 +64,23 @@ def decide(snapshot: Snapshot, policy: Policy) -> Decision:
     if not policy.guards(node):
         return _ungated(snapshot, policy)
     if not node.registered:
-        return Decision(Phase.WAITING, "Karpenter has yet to register it", _stale_workers(snapshot))
+        return Decision(Phase.WAITING, "Karpenter has yet to register it", _discard_stale(snapshot))
     if node.record.outcome is Outcome.PASSED:
         return _require_new_proof(snapshot)
-    if worker := current(snapshot):
-        return _judge(snapshot, worker, policy)
+    if attempt := current(snapshot):
+        return _judge(snapshot, attempt, policy)
     if node.record.failures >= policy.max_failures:
         return _exhausted(snapshot, policy)
     if (wait := schedule.backoff(node, policy) - since_last_verdict(snapshot)) > ZERO:
-        return Decision(Phase.BACKING_OFF, _backoff_reason(node), _stale_workers(snapshot), recheck=wait)
+        return Decision(Phase.BACKING_OFF, _backoff_reason(node), _discard_stale(snapshot), recheck=wait)
     return _start(snapshot)
 
 
 def _ungated(snapshot: Snapshot, policy: Policy) -> Decision:
-    """Nothing has to be verified now. A worker that still exists can mean that its verdict was not announced."""
+    """Nothing has to be verified now. An attempt that still exists can mean that its verdict was not announced."""
     node = snapshot.node
     if not node.labelled:
-        return Decision(Phase.IGNORED, "it is not gated", delete_all(snapshot))
+        return Decision(Phase.IGNORED, "it is not gated", discard_all(snapshot))
     if not node.record.attempt:
         known = VerificationRecord(
             1, outcome=Outcome.PENDING, at=snapshot.now, since=snapshot.now, reason="labeled by another client"
@@ -88,29 +88,29 @@ def _ungated(snapshot: Snapshot, policy: Policy) -> Decision:
         return Decision(
             Phase.IGNORED,
             "verified by another client",
-            (AdoptNode(node, known, snapshot.version), *delete_all(snapshot)),
+            (AdoptNode(node, known, snapshot.version), *discard_all(snapshot)),
         )
     if _release_unannounced(snapshot):
         return _announce_release(snapshot)
     if policy.reverification:
         return reverify.recheck(snapshot, policy, policy.reverification)
     if node.record.outcome is not Outcome.PASSED:
-        return Decision(Phase.IGNORED, "it is not gated", delete_all(snapshot))
-    return Decision(Phase.VERIFIED, "it is verified", delete_all(snapshot))
+        return Decision(Phase.IGNORED, "it is not gated", discard_all(snapshot))
+    return Decision(Phase.VERIFIED, "it is verified", discard_all(snapshot))
 
 
 def _release_unannounced(snapshot: Snapshot) -> bool:
-    """Whether the proof is new and its worker still exists. A repeated proof was written with its condition."""
+    """Whether the proof is new and its attempt still exists. A repeated proof was written with its condition."""
     record = snapshot.node.record
     is_new = record.is_proof and record.at == record.since
-    return is_new and any(worker.attempt == record.attempt for worker in snapshot.workers)
+    return is_new and any(attempt.number == record.attempt for attempt in snapshot.attempts)
 
 
 def _announce_release(snapshot: Snapshot) -> Decision:
     if snapshot.burst and (wait := _MAX_ANNOUNCEMENT_DELAY - since_last_verdict(snapshot)) > ZERO:
         return Decision(Phase.VERIFIED, "verified; the announcement waits until the burst is over", recheck=wait)
     return Decision(
-        Phase.VERIFIED, "it is verified", (*_announcements(snapshot.node, snapshot.node.record), *delete_all(snapshot))
+        Phase.VERIFIED, "it is verified", (*_announcements(snapshot.node, snapshot.node.record), *discard_all(snapshot))
     )
 
 
@@ -144,43 +144,43 @@ def _require_new_proof(snapshot: Snapshot) -> Decision:
 def _start(snapshot: Snapshot) -> Decision:
     node = snapshot.node
     if not snapshot.slot_free:
-        return Decision(Phase.WAITING, "maxConcurrentVerifications reached", _stale_workers(snapshot))
-    attempt = node.record.attempt + 1
+        return Decision(Phase.WAITING, "maxConcurrentVerifications reached", _discard_stale(snapshot))
+    number = node.record.attempt + 1
     # No Event for the first attempt: a burst of nodes would cause one each.
-    events = (EmitEvent(node, EventReason.VERIFYING, f"attempt {attempt} begins", attempt),) if attempt > 1 else ()
-    return Decision(Phase.VERIFYING, f"attempt {attempt} begins", attempts.start(snapshot, attempt, *events))
+    events = (EmitEvent(node, EventReason.VERIFYING, f"attempt {number} begins", number),) if number > 1 else ()
+    return Decision(Phase.VERIFYING, f"attempt {number} begins", attempts.start(snapshot, number, *events))
 
 
-def _stale_workers(snapshot: Snapshot) -> tuple[DeleteWorker, ...]:
-    return attempts.stale_workers(snapshot, logs_of_last=snapshot.node.record.outcome is Outcome.FAILED)
+def _discard_stale(snapshot: Snapshot) -> tuple[DiscardAttempt, ...]:
+    return attempts.discard_stale(snapshot, logs_of_last=snapshot.node.record.outcome is Outcome.FAILED)
 
 
-def _judge(snapshot: Snapshot, worker: Worker, policy: Policy) -> Decision:
-    verdict = attempts.verdict(snapshot, worker, policy)
+def _judge(snapshot: Snapshot, attempt: Attempt, policy: Policy) -> Decision:
+    verdict = attempts.verdict(snapshot, attempt, policy)
     if verdict is None:
-        left = attempts.time_left(snapshot, worker, policy)
-        return attempts.in_progress(snapshot, worker, Phase.VERIFYING, _stale_workers(snapshot), left)
-    if not worker.genuine:
-        return attempts.awaiting_confirmation(snapshot, worker, Phase.VERIFYING)
+        left = attempts.time_left(snapshot, attempt, policy)
+        return attempts.in_progress(snapshot, attempt, Phase.VERIFYING, _discard_stale(snapshot), left)
+    if attempts.is_unconfirmed(attempt):
+        return attempts.awaiting_confirmation(snapshot, attempt, Phase.VERIFYING)
     if verdict.passed:
-        return _pass(snapshot, worker)
-    return _fail(snapshot, worker, policy, verdict)
+        return _pass(snapshot, attempt)
+    return _fail(snapshot, attempt, policy, verdict)
 
 
-def _pass(snapshot: Snapshot, worker: Worker) -> Decision:
-    checks = worker.report.by_check if worker.report else ()
+def _pass(snapshot: Snapshot, attempt: Attempt) -> Decision:
+    checks = attempt.report.by_check if attempt.report else ()
     record = VerificationRecord(
-        worker.attempt,
+        attempt.number,
         outcome=Outcome.PASSED,
         at=snapshot.now,
         since=snapshot.now,
         boot=snapshot.node.boot,
-        seconds=seconds(snapshot, worker),
+        seconds=seconds(snapshot, attempt),
         checks=checks,
         contested=snapshot.node.record.contested,
     )
     release = OpenGate(snapshot.node, record, snapshot.version)
-    return Decision(Phase.VERIFIED, f"attempt {worker.attempt} passed", (release,), verdict=worker)
+    return Decision(Phase.VERIFIED, f"attempt {attempt.number} passed", (release,), verdict=attempt)
 
 
 def _announcements(node: Node, record: VerificationRecord) -> tuple[Effect, ...]:
@@ -190,21 +190,21 @@ def _announcements(node: Node, record: VerificationRecord) -> tuple[Effect, ...]
     )
 
 
-def _fail(snapshot: Snapshot, worker: Worker, policy: Policy, verdict: attempts.Verdict) -> Decision:
-    record = _failure(snapshot, worker.attempt, policy, verdict, worker)
+def _fail(snapshot: Snapshot, attempt: Attempt, policy: Policy, verdict: attempts.Verdict) -> Decision:
+    record = _failure(snapshot, attempt.number, policy, verdict, attempt)
     effects = _record_failure(snapshot, record, policy)
-    if not worker.finished:
-        effects += (DeleteWorker(worker.name, worker.uid),)
-    return Decision(Phase.FAILED, verdict.reason, effects, verdict=worker)
+    if not attempt.finished:
+        effects += (DiscardAttempt(attempt),)
+    return Decision(Phase.FAILED, verdict.reason, effects, verdict=attempt)
 
 
-def worker_creation_rejected(snapshot: Snapshot, attempt: int, policy: Policy, reason: str) -> Decision:
+def worker_creation_rejected(snapshot: Snapshot, number: int, policy: Policy, reason: str) -> Decision:
     """The API server rejected the worker pod: record a failed attempt."""
     rejection = f"worker pod rejected: {printable(reason, _MAX_REJECTION_LENGTH)}"
     verdict = attempts.Verdict(passed=False, cause=Cause.REFUSED, reason=rejection)
     if not policy.guards(snapshot.node):
-        return reverify.worker_rejected(snapshot, attempt, verdict, policy)
-    record = _failure(snapshot, attempt, policy, verdict)
+        return reverify.worker_rejected(snapshot, number, verdict, policy)
+    record = _failure(snapshot, number, policy, verdict)
     return Decision(Phase.FAILED, record.reason, _record_failure(snapshot, record, policy))
 
 
@@ -231,18 +231,18 @@ def write_rejected(
     return Decision(Phase.BACKING_OFF, summary, (events, WriteStatus(snapshot.node, shown)))
 
 
-def worker_not_genuine(snapshot: Snapshot, attempt: int, policy: Policy, reason: str) -> Decision:
+def worker_not_genuine(snapshot: Snapshot, number: int, policy: Policy, reason: str) -> Decision:
     """The pod with the worker's name is not a worker of this controller: record an attempt without a verdict.
 
     It causes a backoff, but never exhausts the retries: a leftover of an upgrade must not strand a node.
     """
     verdict = attempts.Verdict(passed=False, cause=Cause.STOPPED, reason=printable(reason, _MAX_REJECTION_LENGTH))
     if not policy.guards(snapshot.node):
-        return reverify.worker_rejected(snapshot, attempt, verdict, policy, *delete_all(snapshot))
-    failed = _failure(snapshot, attempt, policy, verdict)
+        return reverify.worker_rejected(snapshot, number, verdict, policy, *discard_all(snapshot))
+    failed = _failure(snapshot, number, policy, verdict)
     before = snapshot.node.record.failures
     record = replace(failed, failures=max(before, min(failed.failures, policy.max_failures - 1)))
-    return Decision(Phase.FAILED, record.reason, (*_record_failure(snapshot, record, policy), *delete_all(snapshot)))
+    return Decision(Phase.FAILED, record.reason, (*_record_failure(snapshot, record, policy), *discard_all(snapshot)))
 
 
 def _record_failure(snapshot: Snapshot, record: VerificationRecord, policy: Policy) -> tuple[Effect, ...]:
@@ -251,17 +251,17 @@ def _record_failure(snapshot: Snapshot, record: VerificationRecord, policy: Poli
 
 
 def _failure(
-    snapshot: Snapshot, attempt: int, policy: Policy, verdict: attempts.Verdict, worker: Worker | None = None
+    snapshot: Snapshot, number: int, policy: Policy, verdict: attempts.Verdict, attempt: Attempt | None = None
 ) -> VerificationRecord:
     """Return the record after one more failure."""
     before, during_outage = snapshot.node.record, _is_outage(snapshot, policy)
     node_failures = before.node_failures + 1 if verdict.cause.blames_node else 0
     if during_outage or before.during_outage:
-        # This attempt, and the next one, whose worker might have started during the outage, do not count as the last
+        # This attempt, and the next one, which might have started during the outage, do not count as the last
         # check before a removal: nodes that are not checked again before the outage ends would be removed.
         node_failures = min(node_failures, policy.max_failures)
     return VerificationRecord(
-        attempt,
+        number,
         failures=before.failures + 1,
         outcome=Outcome.FAILED,
         at=snapshot.now,
@@ -270,8 +270,8 @@ def _failure(
         node_failures=node_failures,
         during_outage=during_outage,
         reason=verdict.reason,
-        seconds=seconds(snapshot, worker) if worker else 0,
-        checks=worker.report.by_check if worker and worker.report else (),
+        seconds=seconds(snapshot, attempt) if attempt else 0,
+        checks=attempt.report.by_check if attempt and attempt.report else (),
         contested=before.contested,
     )
 
@@ -304,7 +304,7 @@ def _exhausted(snapshot: Snapshot, policy: Policy) -> Decision:
 def _retry_slowly(
     snapshot: Snapshot, policy: Policy, phase: Phase, reason: str, events: tuple[Effect, ...] = ()
 ) -> Decision:
-    effects = (*events, *_stale_workers(snapshot))
+    effects = (*events, *_discard_stale(snapshot))
     if policy.slow_retry is None:
         return Decision(phase, reason, effects, policy.resync if phase is Phase.HELD else None)
     if (wait := policy.slow_retry - since_last_verdict(snapshot)) > ZERO:
@@ -330,5 +330,5 @@ def _remove(snapshot: Snapshot, policy: Policy) -> Decision:
     spacing = (policy.slow_retry or removal.window) if checked_again else schedule.backoff(node, policy)
     if (wait := spacing - since_last_verdict(snapshot)) > ZERO:
         reason = f"to be checked once more before removal: {record.reason}"
-        return Decision(Phase.EXHAUSTED, reason, _stale_workers(snapshot), wait)
+        return Decision(Phase.EXHAUSTED, reason, _discard_stale(snapshot), wait)
     return _start(snapshot)

@@ -1,4 +1,4 @@
-"""Data types of decisions: snapshots, effects and decisions."""
+"""Data types of decisions: attempts, snapshots, effects and decisions."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum, auto
@@ -64,27 +64,50 @@ class State(StrEnum):
     FAILED = auto()
 
 
-class Worker(Struct, frozen=True):
-    """A worker pod, reduced to what decisions need."""
+class Attempt(Struct, frozen=True, kw_only=True):
+    """An attempt to verify a node, reduced to what decisions need.
+
+    What runs the checks is either a pod on the node, a `Worker`, or this process, in DaemonSet mode.
+    """
+
+    number: int
+    created: datetime | None = None
+    state: State = State.PENDING
+    cause: Cause = Cause.NONE
+    reason: str = ""
+    """Why it failed, or what it is waiting for."""
+    report: Report | None = None
+    finished: bool = False
+    """Whether no check of it runs or will run."""
+    settled: bool = False
+    """Whether the verdict has been on record. It counts once, even if the record is deleted later."""
+
+    @property
+    def ended(self) -> bool:
+        return self.state in (State.PASSED, State.FAILED)
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether it has a node to run on."""
+        return True
+
+    def belongs_to(self, node: Node) -> bool:  # noqa: ARG002  only a pod can be on another one
+        """Whether it runs on that node."""
+        return True
+
+
+class Worker(Attempt, frozen=True):
+    """A worker pod, and the attempt that it runs."""
 
     name: str
     uid: str
     node_uid: str
-    attempt: int
     node_name: str = ""
-    created: datetime | None = None
     started: datetime | None = None
     """When the worker's container started, by the clock of its node. None unless it is running."""
     awaits_images: bool = False
     """Whether no container runs although the pod's network is ready: the kubelet has yet to pull an image."""
     deleting: bool = False
-    state: State = State.PENDING
-    cause: Cause = Cause.NONE
-    reason: str = ""
-    """Why the worker failed, or what it is waiting for."""
-    report: Report | None = None
-    finished: bool = False
-    """Whether no container of the pod runs or will run."""
     fingerprint: str = ""
     """The fingerprint of the pod's spec."""
     generation: int = 0
@@ -93,12 +116,10 @@ class Worker(Struct, frozen=True):
     """Whether the pod is known to run what the controller requested. If not, its verdict does not count."""
     edited: bool = False
     """Whether the spec changed while it was watched, even if it was changed back."""
-    settled: bool = False
-    """Whether the verdict has been on record. It counts once, even if the record is deleted later."""
 
     @property
-    def ended(self) -> bool:
-        return self.state in (State.PASSED, State.FAILED)
+    def scheduled(self) -> bool:
+        return bool(self.node_name)
 
     def belongs_to(self, node: Node) -> bool:
         """Whether the pod runs on that node. Only the node's kubelet writes the status of pods that are bound to it."""
@@ -142,7 +163,7 @@ class Snapshot(Struct, frozen=True):
 
     now: datetime
     node: Node
-    workers: tuple[Worker, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
     slot_free: bool = True
     fleet: Fleet = Fleet()
     version: str = ""
@@ -152,7 +173,7 @@ class Snapshot(Struct, frozen=True):
     recheck_limit_reached: bool = False
     """Whether the limit of simultaneous re-verifications is reached."""
     witnessed: int = 0
-    """The last attempt whose worker failed because of the node while this process watched. A record can be forged."""
+    """The last attempt that failed because of the node while this process watched. A record can be forged."""
 
 
 class Gate(Struct, frozen=True):
@@ -228,12 +249,12 @@ class Policy(Struct, frozen=True):
         return not node.labelled and (not self.gates or node.record.attempt > 0)
 
 
-class StartWorker(Struct, frozen=True):
+class StartAttempt(Struct, frozen=True):
     node: Node
-    attempt: int
+    number: int
 
 
-class ConfirmWorker(Struct, frozen=True):
+class ConfirmAttempt(Struct, frozen=True):
     """Compare a worker that is not known to be genuine with what the controller would create now."""
 
     node: Node
@@ -287,9 +308,10 @@ class EmitEvent(Struct, frozen=True):
     warning: bool = False
 
 
-class DeleteWorker(Struct, frozen=True):
-    name: str
-    uid: str
+class DiscardAttempt(Struct, frozen=True):
+    """Delete what is left of an attempt: its worker pod, or the result that is kept in memory."""
+
+    attempt: Attempt
 
 
 class RemoveNode(Struct, frozen=True):
@@ -304,7 +326,15 @@ class RemoveNode(Struct, frozen=True):
 
 
 Effect = (
-    StartWorker | ConfirmWorker | OpenGate | CloseGate | WriteStatus | AdoptNode | EmitEvent | DeleteWorker | RemoveNode
+    StartAttempt
+    | ConfirmAttempt
+    | OpenGate
+    | CloseGate
+    | WriteStatus
+    | AdoptNode
+    | EmitEvent
+    | DiscardAttempt
+    | RemoveNode
 )
 
 
@@ -313,5 +343,5 @@ class Decision(Struct, frozen=True):
     reason: str
     effects: tuple[Effect, ...] = ()
     recheck: timedelta | None = None
-    verdict: Worker | None = None
-    """The worker whose verdict led to this decision, for metrics."""
+    verdict: Attempt | None = None
+    """The attempt whose verdict led to this decision, for metrics."""

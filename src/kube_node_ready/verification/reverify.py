@@ -18,9 +18,10 @@ from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.verification import attempts, messages, removal_budget, schedule
 from kube_node_ready.verification.attempts import ZERO, Verdict
 from kube_node_ready.verification.model import (
+    Attempt,
     CloseGate,
     Decision,
-    DeleteWorker,
+    DiscardAttempt,
     Effect,
     EmitEvent,
     Node,
@@ -28,7 +29,6 @@ from kube_node_ready.verification.model import (
     Policy,
     Reverification,
     Snapshot,
-    Worker,
     WriteStatus,
 )
 
@@ -39,13 +39,13 @@ _SCHEDULING_TIMEOUT = timedelta(seconds=30)
 
 
 def recheck(snapshot: Snapshot, policy: Policy, rule: Reverification) -> Decision:
-    if worker := attempts.current(snapshot):
-        return _judge(snapshot, worker, policy, rule)
-    deleted = attempts.stale_workers(snapshot, logs_of_last=not snapshot.node.record.is_proof)
+    if attempt := attempts.current(snapshot):
+        return _judge(snapshot, attempt, policy, rule)
+    discarded = attempts.discard_stale(snapshot, logs_of_last=not snapshot.node.record.is_proof)
     if (wait := _wait(snapshot, rule)) > ZERO:
-        return Decision(Phase.VERIFIED, _status_reason(snapshot.node), deleted, recheck=wait)
+        return Decision(Phase.VERIFIED, _status_reason(snapshot.node), discarded, recheck=wait)
     if snapshot.burst or snapshot.recheck_limit_reached or not snapshot.slot_free:
-        return Decision(Phase.VERIFIED, "waiting for other verifications to complete", deleted, recheck=policy.resync)
+        return Decision(Phase.VERIFIED, "waiting for other verifications to complete", discarded, recheck=policy.resync)
     number = snapshot.node.record.attempt + 1
     return Decision(Phase.REVERIFYING, f"attempt {number} begins", attempts.start(snapshot, number))
 
@@ -61,35 +61,37 @@ def worker_rejected(snapshot: Snapshot, number: int, verdict: Verdict, policy: P
     return Decision(Phase.VERIFIED, verdict.reason, (note, *also), recheck=policy.resync)
 
 
-def _judge(snapshot: Snapshot, worker: Worker, policy: Policy, rule: Reverification) -> Decision:
-    verdict = attempts.verdict(snapshot, worker, policy) or _unscheduled(snapshot, worker)
+def _judge(snapshot: Snapshot, attempt: Attempt, policy: Policy, rule: Reverification) -> Decision:
+    verdict = attempts.verdict(snapshot, attempt, policy) or _unscheduled(snapshot, attempt)
     if verdict is None:
-        deleted = attempts.stale_workers(snapshot, logs_of_last=False)
-        left = attempts.time_left(snapshot, worker, policy)
-        if not worker.node_name:
+        discarded = attempts.discard_stale(snapshot, logs_of_last=False)
+        left = attempts.time_left(snapshot, attempt, policy)
+        if not attempt.scheduled:
             left = min(left, _SCHEDULING_TIMEOUT)
-        return attempts.in_progress(snapshot, worker, Phase.REVERIFYING, deleted, left)
-    if not worker.genuine:
-        return attempts.awaiting_confirmation(snapshot, worker, Phase.REVERIFYING)
-    record = _next_record(snapshot, worker.attempt, verdict, worker)
+        return attempts.in_progress(snapshot, attempt, Phase.REVERIFYING, discarded, left)
+    if attempts.is_unconfirmed(attempt):
+        return attempts.awaiting_confirmation(snapshot, attempt, Phase.REVERIFYING)
+    record = _next_record(snapshot, attempt.number, verdict, attempt)
     if verdict.passed:
-        done = (WriteStatus(snapshot.node, record, snapshot.version), DeleteWorker(worker.name, worker.uid))
-        return Decision(Phase.VERIFIED, f"attempt {worker.attempt} passed", done, verdict=worker)
-    stopped = () if worker.finished else (DeleteWorker(worker.name, worker.uid),)
+        done = (WriteStatus(snapshot.node, record, snapshot.version), DiscardAttempt(attempt))
+        return Decision(Phase.VERIFIED, f"attempt {attempt.number} passed", done, verdict=attempt)
+    stopped = () if attempt.finished else (DiscardAttempt(attempt),)
     effects, reason = _after_failure(snapshot, record, rule)
     closes = any(isinstance(effect, CloseGate) for effect in effects)
-    return Decision(Phase.FAILED if closes else Phase.VERIFIED, reason, (*effects, *stopped), verdict=worker)
+    return Decision(Phase.FAILED if closes else Phase.VERIFIED, reason, (*effects, *stopped), verdict=attempt)
 
 
-def _unscheduled(snapshot: Snapshot, worker: Worker) -> Verdict | None:
-    if worker.node_name or not worker.created or snapshot.now - worker.created < _SCHEDULING_TIMEOUT:
+def _unscheduled(snapshot: Snapshot, attempt: Attempt) -> Verdict | None:
+    if attempt.scheduled or not attempt.created or snapshot.now - attempt.created < _SCHEDULING_TIMEOUT:
         return None
-    waiting = f": {worker.reason}" if worker.reason else ""
+    waiting = f": {attempt.reason}" if attempt.reason else ""
     late = f"not scheduled within {_SCHEDULING_TIMEOUT.total_seconds():g} s{waiting}"
     return Verdict(passed=False, cause=Cause.NOT_STARTED, reason=late)
 
 
-def _next_record(snapshot: Snapshot, number: int, verdict: Verdict, worker: Worker | None = None) -> VerificationRecord:
+def _next_record(
+    snapshot: Snapshot, number: int, verdict: Verdict, attempt: Attempt | None = None
+) -> VerificationRecord:
     """Return the record after one more verdict. The node stays verified."""
     before = snapshot.node.record
     stands = before.outcome is Outcome.PASSED
@@ -104,8 +106,8 @@ def _next_record(snapshot: Snapshot, number: int, verdict: Verdict, worker: Work
         cause=verdict.cause,
         node_failures=streak + verdict.cause.blames_node,
         reason=verdict.reason,
-        seconds=attempts.seconds(snapshot, worker) if worker else 0,
-        checks=worker.report.by_check if worker and worker.report else (),
+        seconds=attempts.seconds(snapshot, attempt) if attempt else 0,
+        checks=attempt.report.by_check if attempt and attempt.report else (),
     )
 
 

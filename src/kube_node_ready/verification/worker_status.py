@@ -66,7 +66,7 @@ def read_worker(pod: Pod) -> Worker | None:
         name=pod.metadata.name,
         uid=pod.metadata.uid,
         node_uid=named["uid"],
-        attempt=int(named["attempt"]),
+        number=int(named["attempt"]),
         node_name=str(pod.spec.get("nodeName", "")),
         created=pod.metadata.creation_timestamp,
         started=_started(pod),

@@ -13,18 +13,29 @@ from kube_node_ready.agent.model import (
     AgentState,
     CheckRun,
     Effect,
-    ForgetAttempt,
     Observation,
     Rules,
     RunChecks,
 )
 from kube_node_ready.api.objects import Taint
-from kube_node_ready.api.record import Outcome, VerificationRecord
+from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.api.report import CheckResult, Report, TargetResult
 from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.verification import decide as verification
 from kube_node_ready.verification import patches
-from kube_node_ready.verification.model import CloseGate, EmitEvent, Gate, Node, OpenGate, Phase, Snapshot, WriteStatus
+from kube_node_ready.verification.model import (
+    Attempt,
+    CloseGate,
+    DiscardAttempt,
+    EmitEvent,
+    Gate,
+    Node,
+    OpenGate,
+    Phase,
+    Snapshot,
+    State,
+    WriteStatus,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GATE = Taint("node-ready/unverified", "NoSchedule", "true")
@@ -60,6 +71,20 @@ def a_round(report: Report = PASSES, *, attempt: int = 0, at: datetime = NOW, ap
 
 PARTIAL = replace(a_round(), omitted=("services", "payload", "matrix"))
 PARTIAL_FAILURE = replace(PARTIAL, report=FAILS)
+
+
+def decided(run: CheckRun) -> Attempt:
+    """The attempt that a run decides."""
+    return Attempt(
+        number=run.attempt,
+        created=run.started,
+        state=State.PASSED if run.passed else State.FAILED,
+        cause=Cause.NONE if run.passed else Cause.CHECKS,
+        reason=run.reason,
+        report=run.report,
+        finished=True,
+        settled=run.released,
+    )
 
 
 def memory(*rounds: CheckRun) -> AgentState:
@@ -103,7 +128,7 @@ class TestOnce:
 
     def test_a_release_is_told_by_condition_and_event_and_then_forgotten(self) -> None:
         step = look(verified(), memory(a_round(attempt=1)))
-        assert kinds(step) == [WriteStatus, EmitEvent, ForgetAttempt]
+        assert kinds(step) == [WriteStatus, EmitEvent, DiscardAttempt]
         assert step.effects[1].reason == "Verified"  # type: ignore[union-attr]
 
     def test_then_there_is_peace(self) -> None:
@@ -129,7 +154,7 @@ class TestOnce:
 
     def test_when_the_wait_is_over_the_next_attempt_begins(self) -> None:
         step = look(gated(failed(2)), memory(a_round(FAILS, attempt=2)), after=3 * SECOND)
-        assert step.effects == (ForgetAttempt(), RunChecks(3))
+        assert step.effects == (RunChecks(3), DiscardAttempt(decided(a_round(FAILS, attempt=2))))
 
     def test_too_many_failures_are_told_once_and_followed_by_slow_retries(self) -> None:
         last = look(gated(failed(5)), memory(a_round(FAILS, attempt=6)))
@@ -311,7 +336,7 @@ class TestLaterRounds:
         assert later(known, after=turn(known)).effects == (RunChecks(omit=("services", "payload", "matrix")),)
 
     def test_an_attempt_that_passed_counts_as_a_round_of_all_checks(self) -> None:
-        known = memory(a_round(attempt=1)).without_attempt()
+        known = memory(a_round(attempt=1)).without_attempt(1)
         assert later(known, after=turn(known)).effects == (RunChecks(omit=("services", "payload", "matrix")),)
 
     def test_of_ten_rounds_one_runs_all_checks_and_of_three_one_the_matrix(self) -> None:
@@ -451,7 +476,14 @@ class TestContested:
         (release,) = look(gated(), memory(done)).effects
         assert isinstance(release, OpenGate)
         known = memory(done).after_write(release)
-        assert look(gated(), known).effects == (ForgetAttempt(), RunChecks(1))
+        used = decided(replace(done, released=True))
+        assert look(gated(), known).effects == (DiscardAttempt(used), RunChecks(1))
+
+    def test_only_the_attempt_that_is_discarded_is_forgotten(self) -> None:
+        """The next attempt can have been decided before."""
+        known = memory(a_round(FAILS, attempt=2), a_round(attempt=3))
+        assert known.without_attempt(2).attempt == a_round(attempt=3)
+        assert known.without_attempt(3).attempt is None
 
 
 RELEASE = OpenGate(gated(), replace(PROOF, attempt=3))

@@ -105,9 +105,9 @@ def standing(node: Node, **more: Any) -> NodeStatus:  # noqa: ANN401  as a_pictu
     return found
 
 
-def a_worker(node: Node, attempt: int = 1, **fields: Any) -> Worker:  # noqa: ANN401  a Worker's
+def a_worker(node: Node, number: int = 1, **fields: Any) -> Worker:  # noqa: ANN401  a Worker's
     created = START - timedelta(seconds=6)
-    return Worker(f"worker-{attempt}", f"w-{attempt}", node.uid, attempt, node.name, created=created, **fields)
+    return Worker(f"worker-{number}", f"w-{number}", node.uid, node.name, number=number, created=created, **fields)
 
 
 def plain_lines(found: list[NodeStatus], look: Style, now: datetime) -> list[str]:

@@ -12,7 +12,7 @@ from kube_node_ready.controller.execution import ExecutorContext, ForeignWorker
 from kube_node_ready.controller.executor import Executor
 from kube_node_ready.kube.errors import AlreadyExists, Conflict, KubeError, Rejected, Throttled
 from kube_node_ready.verification.fingerprint import fingerprint
-from kube_node_ready.verification.model import ConfirmWorker, Node, StartWorker, Worker
+from kube_node_ready.verification.model import ConfirmAttempt, Node, StartAttempt, Worker
 from kube_node_ready.verification.worker_pod import PodTemplate, worker_name, worker_pod
 from kube_node_ready.verification.worker_status import read_worker
 from tests.support.model_cluster import POLICY
@@ -95,7 +95,7 @@ def a_worker(pod: Json) -> Worker:
 def test_a_worker_is_confirmed_by_what_admission_makes_of_the_template() -> None:
     server, known = Server(), Known()
     worker = a_worker(a_pod(server))
-    asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
+    asyncio.run(a_writer(server, known).apply(ConfirmAttempt(NODE, worker)))
     assert known.admitted == [worker.fingerprint]
     assert server.calls == [("dry run", PODS)], "nothing is stored"
 
@@ -104,7 +104,7 @@ def test_a_worker_that_admission_did_not_make_of_the_template_is_not_confirmed()
     server, known = Server(), Known()
     worker = a_worker(worker_pod(NODE, 1, TEMPLATE))  # with the image that admission would have replaced
     with pytest.raises(ForeignWorker, match="does not run what the controller asks for"):
-        asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
+        asyncio.run(a_writer(server, known).apply(ConfirmAttempt(NODE, worker)))
     assert worker.fingerprint not in known.admitted
 
 
@@ -113,7 +113,7 @@ def test_a_worker_that_cannot_be_compared_is_not_confirmed() -> None:
     worker = a_worker(a_pod(server))
     server.failure = Rejected(400, "BadRequest", "the webhook does not support dry run")
     with pytest.raises(ForeignWorker, match=r"cannot confirm that pod .* is a worker: the webhook does not support"):
-        asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
+        asyncio.run(a_writer(server, known).apply(ConfirmAttempt(NODE, worker)))
     assert not known.admitted
 
 
@@ -122,7 +122,7 @@ def test_a_worker_in_progress_that_cannot_be_compared_is_left_alone() -> None:
     server, known = Server(), Known()
     worker = a_worker(a_pod(server))
     server.failure = Rejected(403, "Forbidden", "exceeded quota")
-    assert not asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker, early=True)))
+    assert not asyncio.run(a_writer(server, known).apply(ConfirmAttempt(NODE, worker, early=True)))
     assert not known.admitted
 
 
@@ -131,7 +131,7 @@ def test_a_worker_that_was_edited_and_edited_back_is_not_confirmed() -> None:
     server, known = Server(), Known()
     worker = msgspec.structs.replace(a_worker(a_pod(server)), edited=True)
     with pytest.raises(ForeignWorker, match="was changed while it ran, by another client"):
-        asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
+        asyncio.run(a_writer(server, known).apply(ConfirmAttempt(NODE, worker)))
     assert not server.calls
 
 
@@ -140,12 +140,12 @@ def test_a_server_that_is_busy_is_asked_again() -> None:
     worker = a_worker(a_pod(server))
     server.failure = Throttled(429, "TooManyRequests", "later")
     with pytest.raises(Throttled):
-        asyncio.run(a_writer(server, known).apply(ConfirmWorker(NODE, worker)))
+        asyncio.run(a_writer(server, known).apply(ConfirmAttempt(NODE, worker)))
 
 
 def test_the_answer_to_a_creation_is_what_workers_are_compared_with() -> None:
     server, known = Server(), Known()
-    asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
+    asyncio.run(a_writer(server, known).apply(StartAttempt(NODE, 1)))
     assert known.admitted == [fingerprint(a_pod(server)["spec"])]
     assert known.written == [worker_name(UID, 1)]
 
@@ -160,7 +160,7 @@ def test_a_worker_that_admission_makes_unrecognizable_is_reported(metadata: Json
 
     server.admit = admit  # type: ignore[method-assign]
     with pytest.raises(Rejected, match="admission changed its owner or its labels"):
-        asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
+        asyncio.run(a_writer(server, known).apply(StartAttempt(NODE, 1)))
     assert server.calls[-1] == ("delete pod-uid", f"{PODS}/{worker_name(UID, 1)}")
     assert not known.admitted
     assert not known.written
@@ -170,7 +170,7 @@ def test_a_worker_of_a_previous_process_is_taken_over() -> None:
     server, known = Server(), Known()
     server = Server(a_pod(server))
     server.failure = AlreadyExists(409, "AlreadyExists", "it exists")
-    asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
+    asyncio.run(a_writer(server, known).apply(StartAttempt(NODE, 1)))
     assert known.written == [worker_name(UID, 1)]
     assert not known.admitted, "what it runs is compared when it has a result"
 
@@ -188,7 +188,7 @@ def test_a_pod_that_only_has_the_name_of_a_worker_is_deleted(metadata: Json) -> 
     server = Server(a_pod(Server(), **metadata))
     server.failure = AlreadyExists(409, "AlreadyExists", "it exists")
     with pytest.raises(Conflict):
-        asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
+        asyncio.run(a_writer(server, known).apply(StartAttempt(NODE, 1)))
     assert server.calls[-1] == ("delete old-uid", f"{PODS}/{worker_name(UID, 1)}")
     assert not known.written
 
@@ -199,4 +199,4 @@ def test_a_name_that_a_finalizer_keeps_is_given_up() -> None:
     server = Server(a_pod(Server(), **leaving))
     server.failure = AlreadyExists(409, "AlreadyExists", "it exists")
     with pytest.raises(ForeignWorker, match="has the name of the worker, and cannot be deleted"):
-        asyncio.run(a_writer(server, known).apply(StartWorker(NODE, 1)))
+        asyncio.run(a_writer(server, known).apply(StartAttempt(NODE, 1)))

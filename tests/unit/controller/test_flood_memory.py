@@ -53,7 +53,7 @@ def test_few_reports_of_a_flood_are_kept_and_the_one_that_is_due_is_among_them()
     """It comes last here."""
     workers = asyncio.run(flooded(PODS))._pods.objects
     assert len(workers) == PODS
-    kept = {worker.attempt for worker in workers.values() if worker and worker.report}
+    kept = {worker.number for worker in workers.values() if worker and worker.report}
     assert 1 in kept
     assert len(kept) <= 17
 
@@ -73,6 +73,6 @@ def test_a_pod_with_the_name_of_the_worker_that_is_due_is_seen_even_if_it_came_i
         cache.worker_found(pod)
         snapshot = cache.state.snapshot("a", datetime.now(UTC))
         assert snapshot
-        return [worker.attempt for worker in snapshot.workers]
+        return [attempt.number for attempt in snapshot.attempts]
 
     assert due in asyncio.run(seen())

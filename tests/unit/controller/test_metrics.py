@@ -21,7 +21,7 @@ from kube_node_ready.verification.model import (
     Policy,
     Removal,
     RemovalPolicy,
-    StartWorker,
+    StartAttempt,
     State,
     Worker,
     WriteStatus,
@@ -124,7 +124,8 @@ def test_series_of_single_nodes_can_be_switched_off() -> None:
 
 def test_worker_pods_are_counted_by_status() -> None:
     states = [State.PENDING, State.RUNNING, State.RUNNING, State.FAILED]
-    shown = described(Fleet(workers=[Worker(f"w{n}", f"u{n}", "x", 1, state=state) for n, state in enumerate(states)]))
+    workers = [Worker(f"w{n}", f"u{n}", "x", number=1, state=state) for n, state in enumerate(states)]
+    shown = described(Fleet(workers=workers))
     words = ("pending", "running", "succeeded", "failed")
     by_status = {word: shown[f'kube_node_ready_worker_pods{{status="{word}"}}'] for word in words}
     assert by_status == {"pending": 1, "running": 2, "succeeded": 0, "failed": 1}
@@ -134,7 +135,7 @@ def test_worker_pods_are_counted_by_status() -> None:
 def test_worker_pods_that_succeeded_are_counted_from_the_start() -> None:
     """They are deleted immediately, so the number of those that exist would be near zero."""
     metrics = Metrics(POLICY)
-    metrics.export_state(Fleet(workers=[Worker("w", "u", "x", 1, state=State.PASSED)]), per_node=False)
+    metrics.export_state(Fleet(workers=[Worker("w", "u", "x", number=1, state=State.PASSED)]), per_node=False)
     metrics.workers_succeeded.inc(148)
     assert page(metrics)['kube_node_ready_worker_pods{status="succeeded"}'] == 148
 
@@ -175,7 +176,7 @@ def test_a_verdict_counts_once_however_often_its_effects_lose_a_race(verdict: st
 
 def test_effects_count_when_they_were_carried_out() -> None:
     metrics, node = Metrics(POLICY), a_node("a")
-    metrics.on_effect(StartWorker(node, 1))
+    metrics.on_effect(StartAttempt(node, 1))
     metrics.on_effect(OpenGate(node, VerificationRecord(1, outcome=Outcome.PASSED)))
     shown = page(metrics)
     assert shown["kube_node_ready_controller_worker_pods_created_total"] == 1

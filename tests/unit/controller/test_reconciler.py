@@ -20,7 +20,7 @@ from kube_node_ready.controller.resources import Scope
 from kube_node_ready.kube.errors import Conflict, NotFound, Rejected, Throttled, Unreachable
 from kube_node_ready.kube.leader_election import LeaseLost
 from kube_node_ready.kube.workqueue import WorkQueue
-from kube_node_ready.verification.model import Effect, EmitEvent, Phase, StartWorker, WriteStatus
+from kube_node_ready.verification.model import Effect, EmitEvent, Phase, StartAttempt, WriteStatus
 from tests.support.model_cluster import GATE, POLICY
 
 _NO_SERVER: Any = None
@@ -84,7 +84,7 @@ def test_a_gated_node_gets_a_worker() -> None:
     async def check(world: World) -> None:
         world.node()
         await world.reconciler.process("a")
-        assert world.executor.kinds == [StartWorker]
+        assert world.executor.kinds == [StartAttempt]
         assert world.reconciler.phases == {"a": Phase.VERIFYING}
 
     in_world(check)
@@ -106,10 +106,10 @@ def test_a_node_that_is_gone_is_forgotten() -> None:
 )
 def test_a_rejected_worker_is_a_failed_attempt(error: Exception) -> None:
     async def check(world: World) -> None:
-        world.executor.failures[StartWorker] = error
+        world.executor.failures[StartAttempt] = error
         world.node()
         await world.reconciler.process("a")
-        assert world.executor.kinds == [StartWorker, EmitEvent, WriteStatus]
+        assert world.executor.kinds == [StartAttempt, EmitEvent, WriteStatus]
         (write,) = [effect for effect in world.executor.effects if isinstance(effect, WriteStatus)]
         assert (write.record.attempt, write.record.cause) == (1, Cause.REFUSED)
         assert world.reconciler.phases == {"a": Phase.FAILED}
@@ -119,7 +119,7 @@ def test_a_rejected_worker_is_a_failed_attempt(error: Exception) -> None:
 
 def test_a_foreign_worker_is_a_failed_attempt() -> None:
     async def check(world: World) -> None:
-        world.executor.failures[StartWorker] = ForeignWorker("pod x runs something else")
+        world.executor.failures[StartAttempt] = ForeignWorker("pod x runs something else")
         world.node()
         await world.reconciler.process("a")
         (write,) = [effect for effect in world.executor.effects if isinstance(effect, WriteStatus)]
@@ -131,7 +131,7 @@ def test_a_foreign_worker_is_a_failed_attempt() -> None:
 def test_a_rejected_record_is_reported_on_the_node_once_per_message() -> None:
     async def check(world: World) -> None:
         world.executor.failures |= {
-            StartWorker: Rejected(403, "Forbidden", "no pods here"),
+            StartAttempt: Rejected(403, "Forbidden", "no pods here"),
             WriteStatus: Rejected(422, "Invalid", "no records here"),
         }
         world.node()
@@ -156,7 +156,7 @@ def test_an_error_affects_one_node_which_is_queued_again(error: Exception, confl
     async def check(world: World) -> None:
         world.node()
         world.queue.clear()
-        world.executor.failures[StartWorker] = error
+        world.executor.failures[StartAttempt] = error
         await world.reconciler.process("a")
         assert "a" in world.queue
         assert (world.counted("lost_races"), world.counted("reconcile_errors")) == (conflicts, errors)
@@ -167,7 +167,7 @@ def test_an_error_affects_one_node_which_is_queued_again(error: Exception, confl
 def test_a_lost_lease_ends_the_process() -> None:
     async def check(world: World) -> None:
         world.node()
-        world.executor.failures[StartWorker] = LeaseLost("it is no longer held")
+        world.executor.failures[StartAttempt] = LeaseLost("it is no longer held")
         with pytest.raises(LeaseLost):
             await world.reconciler.process("a")
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kube_node_ready.controller import reporter
-from kube_node_ready.verification.model import Decision, Node, Phase, Snapshot, StartWorker
+from kube_node_ready.verification.model import Decision, Node, Phase, Snapshot, StartAttempt
 
 NODE = Node("a", "uid-a")
 
@@ -13,7 +13,7 @@ NODE = Node("a", "uid-a")
 def test_a_decision_alone_logs_no_creation_of_a_worker(capsys: pytest.CaptureFixture[str]) -> None:
     """A dry run decides the same, and creates nothing."""
     snapshot = Snapshot(datetime(2026, 1, 1, tzinfo=UTC), NODE)
-    reporter.phase_changed(None, snapshot, Decision(Phase.VERIFYING, "attempt 1 begins", (StartWorker(NODE, 1),)))
+    reporter.phase_changed(None, snapshot, Decision(Phase.VERIFYING, "attempt 1 begins", (StartAttempt(NODE, 1),)))
     assert "Creating worker pod" not in capsys.readouterr().out
 
 

@@ -15,7 +15,7 @@ HOUR = timedelta(hours=1)
 
 
 def a_worker(node_uid: str, *, finished: bool = True) -> Worker:
-    return Worker("w", "pod-uid", node_uid, 1, "a", created=START, state=State.FAILED, finished=finished)
+    return Worker("w", "pod-uid", node_uid, "a", number=1, created=START, state=State.FAILED, finished=finished)
 
 
 def test_a_worker_whose_node_left_our_sight_is_a_stray_after_a_while() -> None:
@@ -40,21 +40,21 @@ def test_verified_nodes_that_are_checked_again_make_no_rush() -> None:
     view = ClusterState(POLICY, nodes, slots=100)
     for number, node in enumerate(nodes.values()):
         view.node_changed(None, node)
-        view.worker_changed(None, Worker(f"w{number}", f"w-uid-{number}", node.uid, 2))
+        view.worker_changed(None, Worker(f"w{number}", f"w-uid-{number}", node.uid, number=2))
     seen = view.snapshot("n0", START)
     assert seen
     assert not seen.burst
     assert seen.recheck_limit_reached
     for number, node in enumerate(nodes.values()):
-        done = Worker(f"w{number}", f"w-uid-{number}", node.uid, 2, finished=True)
-        view.worker_changed(Worker(f"w{number}", f"w-uid-{number}", node.uid, 2), done)
+        done = Worker(f"w{number}", f"w-uid-{number}", node.uid, number=2, finished=True)
+        view.worker_changed(Worker(f"w{number}", f"w-uid-{number}", node.uid, number=2), done)
     seen = view.snapshot("n0", START)
     assert seen
     assert not seen.recheck_limit_reached
 
 
 def running(number: int, node: Node, *, ran_on: str = "") -> Worker:
-    return Worker(f"w{number}", f"w-uid-{number}", node.uid, number + 1, ran_on)
+    return Worker(f"w{number}", f"w-uid-{number}", node.uid, ran_on, number=number + 1)
 
 
 def test_slots_are_taken_by_workers_of_nodes_that_are_there() -> None:
@@ -136,12 +136,12 @@ def test_a_worker_is_genuine_once_the_server_has_made_one_like_it_of_our_templat
     node = Node("a", "node-uid")
     view = ClusterState(POLICY, {"a": node}, slots=1)
     view.node_changed(None, node)
-    view.worker_changed(None, Worker("w", "w-uid", node.uid, 1, "a", fingerprint="ours"))
+    view.worker_changed(None, Worker("w", "w-uid", node.uid, "a", number=1, fingerprint="ours"))
 
     def genuine() -> list[bool]:
         seen = view.snapshot("a", START)
         assert seen
-        return [worker.genuine for worker in seen.workers]
+        return [isinstance(worker, Worker) and worker.genuine for worker in seen.attempts]
 
     assert genuine() == [False]
     view.admitted("another")
@@ -169,14 +169,15 @@ class TestWhichWorkersCount:
         view.admitted("ours")
         return view
 
-    def worker(self, attempt: int = 1, *, uid: str = "pod-uid", fingerprint: str = "ours") -> Worker:
+    def worker(self, number: int = 1, *, uid: str = "pod-uid", fingerprint: str = "ours") -> Worker:
         created = START + timedelta(seconds=10)
-        return Worker(f"w{attempt}", uid, "node-uid", attempt, "a", created, fingerprint=fingerprint)
+        return Worker(f"w{number}", uid, "node-uid", "a", number=number, created=created, fingerprint=fingerprint)
 
     def seen(self, view: ClusterState) -> Worker:
         snapshot = view.snapshot("a", START)
         assert snapshot
-        (worker,) = snapshot.workers
+        (worker,) = snapshot.attempts
+        assert isinstance(worker, Worker)
         return worker
 
     def test_one_that_was_edited_and_edited_back_is_not_genuine(self) -> None:
@@ -239,16 +240,16 @@ class TestWhichWorkersCount:
         view.worker_changed(None, self.worker())
         seen = view.snapshot("a", START)
         assert seen
-        assert len(seen.workers) == 17
-        assert any(worker.attempt == 1 for worker in seen.workers), "the one that is due counts all the same"
+        assert len(seen.attempts) == 17
+        assert any(attempt.number == 1 for attempt in seen.attempts), "the one that is due counts all the same"
 
     def test_the_texts_of_a_flood_are_not_kept(self) -> None:
         """A report takes more memory than everything else that is known of a worker."""
         view = self.a_view()
         told = replace(self.worker(), report=Report((TargetResult("dns", Verdict.FAILED),)), reason="dns: no answer")
         for attempt in range(2, 18):
-            forged = replace(told, name=f"w{attempt}", uid=f"pod-{attempt}", attempt=attempt)
+            forged = replace(told, name=f"w{attempt}", uid=f"pod-{attempt}", number=attempt)
             assert view.trimmed(forged) == forged
             view.worker_changed(None, forged)
-        assert view.trimmed(replace(told, name="w18", attempt=18)) == replace(self.worker(), name="w18", attempt=18)
+        assert view.trimmed(replace(told, name="w18", number=18)) == replace(self.worker(), name="w18", number=18)
         assert view.trimmed(told) == told, "the one that is due"

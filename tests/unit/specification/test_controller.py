@@ -210,7 +210,7 @@ def shown() -> dict[str, float]:
         VerificationRecord(3, 3, Outcome.FAILED),
     )
     nodes = [Node("node-1", "1", labelled=True, record=passed), Node("node-2", "2", taints=gate, record=failed)]
-    running = [Worker(f"worker-{n}", f"{n}", "x", 1, state=State.RUNNING) for n in range(2)]
+    running = [Worker(f"worker-{n}", f"{n}", "x", number=1, state=State.RUNNING) for n in range(2)]
     metrics = Metrics(POLICY)
     metrics.export_state(Fleet(nodes, running), per_node=True)
     metrics.verifications.labels("success").inc(150)
@@ -237,7 +237,7 @@ GATED: Final = Node("node-1", objects.NODE.uid, taints=(Taint("node-ready/unveri
 def passed_worker() -> Decision:
     record = VerificationRecord(1, outcome=Outcome.PASSED)
     created = NOW - timedelta(seconds=45.2)
-    finished = Worker("worker", "uid", GATED.uid, 1, created=created, state=State.PASSED)
+    finished = Worker("worker", "uid", GATED.uid, number=1, created=created, state=State.PASSED)
     return Decision(Phase.VERIFIED, "", (OpenGate(GATED, record),), verdict=finished)
 
 

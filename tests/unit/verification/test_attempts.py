@@ -4,15 +4,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from kube_node_ready.api.record import Cause, VerificationRecord
+from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.verification import attempts
+from kube_node_ready.verification.decide import decide
 from kube_node_ready.verification.model import (
-    ConfirmWorker,
+    Attempt,
+    ConfirmAttempt,
     Decision,
-    DeleteWorker,
+    DiscardAttempt,
     Gate,
     Node,
+    OpenGate,
     Phase,
     Policy,
     Snapshot,
@@ -24,11 +28,12 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 DEADLINE = timedelta(minutes=5)
 POLICY = Policy((Gate("g", "NoSchedule"),), deadline=DEADLINE)
+POLICY_WITHOUT_GATE = Policy((), deadline=DEADLINE)
 
 
 def a_worker(number: int = 1, age: timedelta = TICK, **facts: Any) -> Worker:  # noqa: ANN401  its own fields
     defaults: dict[str, Any] = {"node_name": "a", "created": NOW - age}
-    return Worker(f"w{number}", f"pod{number}", "u", number, **(defaults | facts))
+    return Worker(f"w{number}", f"pod{number}", "u", number=number, **(defaults | facts))
 
 
 def seen(*workers: Worker, **record: object) -> Snapshot:
@@ -84,6 +89,21 @@ def test_a_pass_needs_a_node_that_it_ran_on() -> None:
     assert attempts.verdict(seen(), a_worker(state=State.PASSED), POLICY) == attempts.Verdict(passed=True)
 
 
+def test_an_attempt_without_a_pod_needs_no_pod_to_count() -> None:
+    """In DaemonSet mode, the process that decides runs the checks."""
+    node = Node("a", "u")
+    own = Attempt(number=1, created=NOW - DEADLINE, state=State.PASSED)
+    assert attempts.current(Snapshot(NOW, node, (own,))) is own
+    assert attempts.verdict(seen(), own, POLICY) == attempts.Verdict(passed=True)
+    assert decide(Snapshot(NOW, node, (own,)), POLICY_WITHOUT_GATE).effects[0] == OpenGate(
+        node, VerificationRecord(1, outcome=Outcome.PASSED, at=NOW, since=NOW, seconds=DEADLINE.total_seconds())
+    )
+    late = attempts.verdict(seen(), replace(own, state=State.RUNNING), POLICY)
+    assert late
+    assert late.cause is Cause.LATE
+    assert attempts.progress(replace(own, state=State.RUNNING)).endswith("attempt 1 is running")
+
+
 def test_a_failure_keeps_the_cause_and_the_reason_of_the_worker() -> None:
     worker = a_worker(state=State.FAILED, cause=Cause.CHECKS, reason="dns")
     assert attempts.verdict(seen(), worker, POLICY) == attempts.Verdict(passed=False, cause=Cause.CHECKS, reason="dns")
@@ -112,22 +132,23 @@ def test_only_the_worker_of_the_current_attempt_is_undecided() -> None:
 def test_workers_of_other_attempts_are_dropped_but_not_the_logs_of_the_last() -> None:
     workers = [a_worker(number, finished=True) for number in (1, 2, 3)]
     look = seen(*workers, attempt=2)
-    assert attempts.stale_workers(look, logs_of_last=True) == (DeleteWorker("w1", "pod1"),)
-    assert attempts.stale_workers(look, logs_of_last=False) == (DeleteWorker("w1", "pod1"), DeleteWorker("w2", "pod2"))
-    still_running = seen(a_worker(2, finished=False), attempt=2)
-    assert attempts.stale_workers(still_running, logs_of_last=True) == (DeleteWorker("w2", "pod2"),)
-    assert attempts.delete_all(seen(*workers[:2])) == (DeleteWorker("w1", "pod1"), DeleteWorker("w2", "pod2"))
+    assert attempts.discard_stale(look, logs_of_last=True) == (DiscardAttempt(workers[0]),)
+    assert attempts.discard_stale(look, logs_of_last=False) == tuple(map(DiscardAttempt, workers[:2]))
+    still_running = a_worker(2, finished=False)
+    assert attempts.discard_stale(seen(still_running, attempt=2), logs_of_last=True) == (DiscardAttempt(still_running),)
+    assert attempts.discard_all(seen(*workers[:2])) == tuple(map(DiscardAttempt, workers[:2]))
 
 
 def test_a_worker_of_the_current_attempt_is_dropped_if_its_verdict_was_on_record() -> None:
-    look = seen(a_worker(3, settled=True), a_worker(2, settled=True, finished=True), attempt=2)
-    assert attempts.stale_workers(look, logs_of_last=True) == (DeleteWorker("w3", "pod3"),)
+    settled = a_worker(3, settled=True)
+    look = seen(settled, a_worker(2, settled=True, finished=True), attempt=2)
+    assert attempts.discard_stale(look, logs_of_last=True) == (DiscardAttempt(settled),)
 
 
 @pytest.mark.parametrize("genuine", [True, False])
 def test_a_worker_in_progress_is_confirmed_unless_it_is_genuine(genuine: bool) -> None:  # noqa: FBT001  a table
-    worker, drop = a_worker(3, genuine=genuine, state=State.RUNNING), DeleteWorker("w1", "pod1")
-    confirm = () if genuine else (ConfirmWorker(seen().node, worker, early=True),)
+    worker, drop = a_worker(3, genuine=genuine, state=State.RUNNING), DiscardAttempt(a_worker(1))
+    confirm = () if genuine else (ConfirmAttempt(seen().node, worker, early=True),)
     expected = Decision(Phase.VERIFYING, "the worker of attempt 3 is running", (drop, *confirm), TICK)
     assert attempts.in_progress(seen(), worker, Phase.VERIFYING, (drop,), TICK) == expected
 
@@ -136,7 +157,7 @@ def test_a_verdict_of_an_unconfirmed_worker_is_confirmed_first() -> None:
     worker = a_worker(3, state=State.PASSED)
     decision = attempts.awaiting_confirmation(seen(), worker, Phase.REVERIFYING)
     reason = "attempt 3 has a result; its worker pod is not confirmed yet"
-    assert decision == Decision(Phase.REVERIFYING, reason, (ConfirmWorker(seen().node, worker),))
+    assert decision == Decision(Phase.REVERIFYING, reason, (ConfirmAttempt(seen().node, worker),))
 
 
 def test_progress_names_the_attempt_and_what_its_worker_does() -> None:

@@ -11,7 +11,7 @@ from kube_node_ready.api.record import Outcome, VerificationRecord, encode_recor
 from kube_node_ready.verification import patches, removal_budget
 from kube_node_ready.verification.decide import decide, write_rejected
 from kube_node_ready.verification.model import (
-    DeleteWorker,
+    DiscardAttempt,
     EmitEvent,
     Fleet,
     Ledger,
@@ -23,7 +23,7 @@ from kube_node_ready.verification.model import (
     RemovalPolicy,
     RemoveNode,
     Snapshot,
-    StartWorker,
+    StartAttempt,
     State,
     Worker,
     WriteStatus,
@@ -98,7 +98,7 @@ def test_one_undone_release_is_a_request_and_not_a_contest() -> None:
     cluster.unlabel("a")
     cluster.step("a")
     assert not cluster.node("a").record.is_contested
-    assert StartWorker in {type(effect) for effect in cluster.decide("a").effects}
+    assert StartAttempt in {type(effect) for effect in cluster.decide("a").effects}
 
 
 def test_the_count_survives_failures_of_the_node() -> None:
@@ -196,6 +196,6 @@ def test_a_refused_record_is_shown_as_such() -> None:
 
 def test_a_worker_whose_verdict_was_used_is_dropped_before_the_next_begins() -> None:
     node = Node("a", "uid-a", taints=(Taint(**GATE),))
-    used = Worker("w", "pod-uid", "uid-a", 1, "a", state=State.PASSED, finished=True, genuine=True, settled=True)
+    used = Worker("w", "pod-uid", "uid-a", "a", number=1, state=State.PASSED, finished=True, genuine=True, settled=True)
     decision = decide(Snapshot(START, node, (used,)), POLICY)
-    assert decision.effects == (DeleteWorker("w", "pod-uid"), StartWorker(node, 1))
+    assert decision.effects == (DiscardAttempt(used), StartAttempt(node, 1))

@@ -12,8 +12,8 @@ from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.verification import patches
 from kube_node_ready.verification.decide import decide, worker_creation_rejected, worker_not_genuine
 from kube_node_ready.verification.model import (
-    ConfirmWorker,
-    DeleteWorker,
+    ConfirmAttempt,
+    DiscardAttempt,
     EmitEvent,
     Fleet,
     Ledger,
@@ -25,7 +25,7 @@ from kube_node_ready.verification.model import (
     RemovalPolicy,
     RemoveNode,
     Snapshot,
-    StartWorker,
+    StartAttempt,
     State,
     Worker,
     WriteStatus,
@@ -43,10 +43,10 @@ def a_node(*, gated: bool = True, **facts: object) -> Node:
     return Node(**(defaults | facts))  # type: ignore[arg-type]
 
 
-def a_worker(attempt: int = 1, state: State = State.PASSED, **facts: object) -> Worker:
-    defaults: dict[str, object] = {"name": f"worker-{attempt}", "uid": f"pod-{attempt}", "created": START}
+def a_worker(number: int = 1, state: State = State.PASSED, **facts: object) -> Worker:
+    defaults: dict[str, object] = {"name": f"worker-{number}", "uid": f"pod-{number}", "created": START}
     defaults |= {"node_uid": UID, "node_name": "a", "genuine": True}
-    return Worker(attempt=attempt, state=state, **(defaults | facts))  # type: ignore[arg-type]
+    return Worker(number=number, state=state, **(defaults | facts))  # type: ignore[arg-type]
 
 
 def failed(failures: int, **facts: object) -> VerificationRecord:
@@ -75,7 +75,7 @@ def kinds(effects: tuple[object, ...]) -> list[type]:
 def test_a_gated_node_gets_a_worker() -> None:
     decision = decide(seen(a_node()), POLICY)
     assert decision.phase is Phase.VERIFYING
-    assert decision.effects == (StartWorker(a_node(), 1),)
+    assert decision.effects == (StartAttempt(a_node(), 1),)
 
 
 def test_a_node_that_was_never_gated_is_none_of_our_business() -> None:
@@ -108,8 +108,9 @@ def test_a_passed_worker_opens_the_gate_before_anything_else_is_done() -> None:
 
 @pytest.mark.parametrize("state", State)
 def test_a_worker_on_another_node_neither_proves_nor_blames(state: State) -> None:
-    decision = decide(seen(a_node(), a_worker(state=state, node_name="b")), POLICY)
-    assert decision.effects == (DeleteWorker("worker-1", "pod-1"), StartWorker(a_node(), 1)), "its name is free first"
+    elsewhere = a_worker(state=state, node_name="b")
+    decision = decide(seen(a_node(), elsewhere), POLICY)
+    assert decision.effects == (DiscardAttempt(elsewhere), StartAttempt(a_node(), 1)), "its name is free first"
 
 
 ENDED = {
@@ -123,7 +124,7 @@ ENDED = {
 def test_no_verdict_counts_before_its_worker_is_confirmed(worker: Worker) -> None:
     decision = decide(seen(a_node(), worker), POLICY)
     assert decision.phase is Phase.VERIFYING
-    assert decision.effects == (ConfirmWorker(a_node(), worker),)
+    assert decision.effects == (ConfirmAttempt(a_node(), worker),)
 
 
 @pytest.mark.parametrize(("deleting", "blamed"), [(False, 1), (True, 0)])
@@ -138,20 +139,20 @@ def test_a_worker_in_progress_is_confirmed_early(state: State) -> None:
     """Otherwise a pod of another client, which can stay pending, would stop its node until the deadline."""
     worker = a_worker(state=state, genuine=False)
     decision = decide(seen(a_node(), worker), POLICY)
-    assert decision.effects == (ConfirmWorker(a_node(), worker, early=True),)
+    assert decision.effects == (ConfirmAttempt(a_node(), worker, early=True),)
     assert decision.recheck == decide(seen(a_node(), msgspec.structs.replace(worker, genuine=True)), POLICY).recheck
 
 
 @pytest.mark.parametrize("worker", ENDED.values(), ids=ENDED)
 def test_a_worker_that_is_not_genuine_is_dropped_and_blames_nobody(worker: Worker) -> None:
     forged = msgspec.structs.replace(worker, report=Report((TargetResult("dns", Verdict.FAILED),)))
-    decision = worker_not_genuine(seen(a_node(), forged), forged.attempt, POLICY, "it runs something else")
+    decision = worker_not_genuine(seen(a_node(), forged), forged.number, POLICY, "it runs something else")
     announced, written, dropped = decision.effects
     assert decision.phase is Phase.FAILED
     assert isinstance(announced, EmitEvent)
     assert isinstance(written, WriteStatus)
     assert (written.record.cause, written.record.node_failures, written.record.checks) == (Cause.STOPPED, 0, ())
-    assert dropped == DeleteWorker("worker-1", "pod-1")
+    assert dropped == DiscardAttempt(forged)
 
 
 @pytest.mark.parametrize("retries", [1, 2, 5])
@@ -160,18 +161,18 @@ def test_workers_that_are_not_genuine_never_exhaust_a_node(retries: int) -> None
     node = a_node()
     for attempt in range(1, 10):
         forged = a_worker(attempt, genuine=False)
-        _, written, _ = worker_not_genuine(seen(node, forged), forged.attempt, policy, "it runs something else").effects
+        _, written, _ = worker_not_genuine(seen(node, forged), forged.number, policy, "it runs something else").effects
         assert isinstance(written, WriteStatus)
         assert written.record.attempt == attempt
         node = a_node(record=written.record)
-    assert decide(seen(node, after=timedelta(hours=1)), policy).effects[0] == StartWorker(node, 10)
+    assert decide(seen(node, after=timedelta(hours=1)), policy).effects[0] == StartAttempt(node, 10)
     assert patches.write_status(node, node.record, policy)["status"]["conditions"][0]["reason"] == "VerificationFailed"
 
 
 def test_a_worker_that_is_not_genuine_does_not_lead_to_removal() -> None:
     node = a_node(record=failed(6, node_failures=6, attempt=6))
     forged = a_worker(7, genuine=False)
-    _, written, _ = worker_not_genuine(seen(node, forged), forged.attempt, REMOVING, "it runs something else").effects
+    _, written, _ = worker_not_genuine(seen(node, forged), forged.number, REMOVING, "it runs something else").effects
     assert isinstance(written, WriteStatus)
     assert (written.record.failures, written.record.node_failures) == (6, 0)
     assert RemoveNode not in kinds(decide(seen(a_node(record=written.record)), REMOVING).effects)
@@ -179,7 +180,7 @@ def test_a_worker_that_is_not_genuine_does_not_lead_to_removal() -> None:
 
 def test_the_reason_of_a_rejected_worker_is_one_short_line() -> None:
     forged = a_worker(genuine=False)
-    decision = worker_not_genuine(seen(a_node(), forged), forged.attempt, POLICY, "webhook: \x1b[31m" + "x\n" * 5000)
+    decision = worker_not_genuine(seen(a_node(), forged), forged.number, POLICY, "webhook: \x1b[31m" + "x\n" * 5000)
     assert decision.reason.isprintable()
     assert len(decision.reason) <= 500
 
@@ -191,12 +192,12 @@ def test_a_worker_whose_verdict_is_on_record_opens_nothing() -> None:
 
 def test_a_worker_of_another_attempt_than_the_current_one_proves_nothing() -> None:
     decision = decide(seen(a_node(), a_worker(99999999)), POLICY)
-    assert decision.effects == (StartWorker(a_node(), 1), DeleteWorker("worker-99999999", "pod-99999999"))
+    assert decision.effects == (StartAttempt(a_node(), 1), DiscardAttempt(a_worker(99999999)))
 
 
 def test_a_worker_that_waits_for_an_image_is_dropped_lest_it_starts_later() -> None:
     stuck = a_worker(1, State.FAILED, cause=Cause.NOT_STARTED, reason="ImagePullBackOff")
-    assert DeleteWorker(stuck.name, stuck.uid) in decide(seen(a_node(), stuck), POLICY).effects
+    assert DiscardAttempt(stuck) in decide(seen(a_node(), stuck), POLICY).effects
 
 
 def test_a_record_is_written_only_over_what_was_seen() -> None:
@@ -231,7 +232,7 @@ def test_the_wait_doubles_with_every_failure(failures: int, wait: int) -> None:
     assert waiting.recheck <= timedelta(seconds=wait * 0.12)
     over = decide(seen(node, after=timedelta(seconds=wait * 1.1)), POLICY)
     assert over.phase is Phase.VERIFYING
-    assert StartWorker(node, failures + 1) in over.effects
+    assert StartAttempt(node, failures + 1) in over.effects
 
 
 def test_a_linear_wait_stays_the_same_and_a_long_one_is_capped() -> None:
@@ -243,7 +244,7 @@ def test_a_linear_wait_stays_the_same_and_a_long_one_is_capped() -> None:
 
 def test_the_next_attempt_takes_the_failed_pod_away() -> None:
     decision = decide(seen(a_node(record=failed(1)), a_worker(1, State.FAILED), after=2 * SECOND), POLICY)
-    assert kinds(decision.effects) == [StartWorker, EmitEvent, DeleteWorker]
+    assert kinds(decision.effects) == [StartAttempt, EmitEvent, DiscardAttempt]
 
 
 def test_a_worker_without_a_verdict_in_time_has_failed_and_goes() -> None:
@@ -251,7 +252,7 @@ def test_a_worker_without_a_verdict_in_time_has_failed_and_goes() -> None:
     assert decide(seen(a_node(), hung), POLICY).recheck == POLICY.deadline - SECOND
     decision = decide(seen(a_node(), hung, after=POLICY.deadline), POLICY)
     assert decision.phase is Phase.FAILED
-    assert kinds(decision.effects) == [EmitEvent, WriteStatus, DeleteWorker]
+    assert kinds(decision.effects) == [EmitEvent, WriteStatus, DiscardAttempt]
     assert "no verdict within 300 s" in decision.reason
 
 
@@ -277,7 +278,7 @@ def test_a_gate_that_comes_back_after_a_reboot_needs_a_new_proof() -> None:
 
 def test_a_label_set_by_hand_opens_no_gate() -> None:
     decision = decide(seen(a_node(labelled=True)), POLICY)
-    assert kinds(decision.effects) == [StartWorker]
+    assert kinds(decision.effects) == [StartAttempt]
 
 
 @pytest.mark.parametrize("gated", [True, False])
@@ -288,13 +289,13 @@ def test_taking_the_label_off_asks_for_a_new_proof_taint_or_no_taint(*, gated: b
     assert isinstance(write, WriteStatus)
     assert write.record.outcome is Outcome.PENDING
     again = decide(seen(a_node(gated=gated, record=write.record)), POLICY)
-    assert StartWorker(a_node(gated=gated, record=write.record), 4) in again.effects
+    assert StartAttempt(a_node(gated=gated, record=write.record), 4) in again.effects
 
 
 def test_a_verified_node_with_a_worker_left_is_told_again_and_the_worker_dropped() -> None:
     decision = decide(seen(a_node(gated=False, labelled=True, record=passed()), a_worker()), POLICY)
     assert decision.phase is Phase.VERIFIED
-    assert kinds(decision.effects) == [WriteStatus, EmitEvent, DeleteWorker]
+    assert kinds(decision.effects) == [WriteStatus, EmitEvent, DiscardAttempt]
 
 
 def test_in_a_rush_releases_go_before_news_of_them() -> None:
@@ -305,7 +306,7 @@ def test_in_a_rush_releases_go_before_news_of_them() -> None:
     assert not waits.effects
     assert waits.recheck
     at_last = decide(msgspec.structs.replace(rush, now=rush.now + waits.recheck), POLICY)
-    assert kinds(at_last.effects) == [WriteStatus, EmitEvent, DeleteWorker]
+    assert kinds(at_last.effects) == [WriteStatus, EmitEvent, DiscardAttempt]
 
 
 def test_a_verified_node_needs_nothing() -> None:
@@ -334,7 +335,7 @@ def test_an_exhausted_node_is_tried_again_slowly() -> None:
     node = a_node(record=failed(5))
     resting = decide(seen(node, after=timedelta(minutes=4)), POLICY)
     assert (resting.phase, resting.recheck) == (Phase.EXHAUSTED, timedelta(minutes=1))
-    assert StartWorker(node, 6) in decide(seen(node, after=timedelta(minutes=5)), POLICY).effects
+    assert StartAttempt(node, 6) in decide(seen(node, after=timedelta(minutes=5)), POLICY).effects
 
 
 def test_an_exhausted_node_is_never_tried_again_if_so_configured() -> None:
@@ -359,7 +360,7 @@ class TestRemoval:
     def test_takes_one_more_failure_right_before(self) -> None:
         node = a_node(record=failed(5))
         checked_once_more = decide(seen(node, fleet=self.fleet(), after=20 * SECOND), REMOVING)
-        assert StartWorker(node, 6) in checked_once_more.effects
+        assert StartAttempt(node, 6) in checked_once_more.effects
         gone = decide(seen(a_node(record=failed(6)), fleet=self.fleet(), witnessed=6), REMOVING)
         assert gone.phase is Phase.REMOVING
         assert kinds(gone.effects) == [RemoveNode]
@@ -369,7 +370,7 @@ class TestRemoval:
         stale = decide(seen(node, fleet=self.fleet(), after=timedelta(minutes=2)), REMOVING)
         assert (stale.phase, stale.effects) == (Phase.EXHAUSTED, ())
         looked_again = decide(seen(node, fleet=self.fleet(), after=timedelta(minutes=6)), REMOVING)
-        assert kinds(looked_again.effects) == [StartWorker, EmitEvent]
+        assert kinds(looked_again.effects) == [StartAttempt, EmitEvent]
 
     def test_is_held_when_many_nodes_fail_at_once(self) -> None:
         decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(failing=30)), REMOVING)
@@ -437,7 +438,7 @@ class TestRemoval:
     def test_goes_on_trying_while_held(self) -> None:
         node = a_node(record=failed(6))
         decision = decide(seen(node, fleet=self.fleet(failing=30), after=timedelta(minutes=6)), REMOVING)
-        assert StartWorker(node, 7) in decision.effects
+        assert StartAttempt(node, 7) in decision.effects
 
 
 class TestTheEndOfAnOutage:

@@ -20,6 +20,7 @@ from kube_node_ready.verification.model import (
     AdoptNode,
     CloseGate,
     Decision,
+    DiscardAttempt,
     EmitEvent,
     Gate,
     Node,
@@ -31,7 +32,7 @@ from kube_node_ready.verification.model import (
     Worker,
     WriteStatus,
 )
-from tests.support.verification import DAY, GATE, MINUTE, NOW, SECOND, TICK, UID, drop, ended_worker
+from tests.support.verification import DAY, GATE, MINUTE, NOW, SECOND, TICK, UID, ended_worker
 
 POLICY = Policy((Gate(GATE.key, GATE.effect),), max_failures=5, slow_retry=5 * MINUTE)
 
@@ -54,12 +55,12 @@ def passed(attempt: int = 1, ago: timedelta = SECOND, **facts: Any) -> Verificat
     return replace(known, **facts)
 
 
-def a_worker(attempt: int = 1, state: State = State.PASSED, **facts: Any) -> Worker:  # noqa: ANN401
-    return ended_worker(attempt, state, **facts)
+def a_worker(number: int = 1, state: State = State.PASSED, **facts: Any) -> Worker:  # noqa: ANN401
+    return ended_worker(number, state, **facts)
 
 
-def broken(attempt: int, **facts: Any) -> Worker:  # noqa: ANN401
-    return a_worker(attempt, State.FAILED, **({"cause": Cause.CHECKS, "reason": "dns: timeout"} | facts))
+def broken(number: int, **facts: Any) -> Worker:  # noqa: ANN401
+    return a_worker(number, State.FAILED, **({"cause": Cause.CHECKS, "reason": "dns: timeout"} | facts))
 
 
 def look(node: Node, *workers: Worker, policy: Policy = POLICY, **facts: Any) -> Decision:  # noqa: ANN401
@@ -80,11 +81,11 @@ class TestNodesWithNothingToProve:
         decision = look(node, a_worker())
         adopted = VerificationRecord(1, outcome=Outcome.PENDING, at=NOW, since=NOW, reason="labeled by another client")
         assert decision.phase is Phase.IGNORED
-        assert decision.effects == (AdoptNode(node, adopted, "7"), drop(1))
+        assert decision.effects == (AdoptNode(node, adopted, "7"), DiscardAttempt(a_worker()))
 
     def test_a_node_that_never_had_a_gate_only_loses_its_workers(self) -> None:
         decision = look(gated(taints=()), a_worker())
-        assert (decision.phase, decision.effects) == (Phase.IGNORED, (drop(1),))
+        assert (decision.phase, decision.effects) == (Phase.IGNORED, (DiscardAttempt(a_worker()),))
 
     @pytest.mark.parametrize(
         ("record", "phase"),
@@ -101,7 +102,8 @@ class TestNodesWithNothingToProve:
 
     @pytest.mark.parametrize("outcome", Outcome)
     def test_workers_of_earlier_attempts_are_dropped_from_open_nodes(self, outcome: Outcome) -> None:
-        assert look(opened(VerificationRecord(4, outcome=outcome)), a_worker(3)).effects == (drop(3),)
+        earlier = a_worker(3)
+        assert look(opened(VerificationRecord(4, outcome=outcome)), earlier).effects == (DiscardAttempt(earlier),)
 
 
 class TestAPass:
@@ -166,7 +168,7 @@ class TestAPass:
         assert decision.effects == (
             WriteStatus(node, node.record),
             EmitEvent(node, EventReason.VERIFIED, message, 1),
-            drop(1),
+            DiscardAttempt(a_worker()),
         )
 
     @pytest.mark.parametrize(
@@ -318,9 +320,10 @@ class TestTheNextAttempt:
         self,
     ) -> None:
         backing_off = look(gated(failed(3, ago=TICK)), broken(2), broken(3))
-        assert (backing_off.phase, backing_off.effects) == (Phase.BACKING_OFF, (drop(2),))
+        assert (backing_off.phase, backing_off.effects) == (Phase.BACKING_OFF, (DiscardAttempt(broken(2)),))
         asked_again = VerificationRecord(3, outcome=Outcome.PENDING, at=NOW - TICK, contested=3)
-        assert look(gated(asked_again), a_worker(2), a_worker(3)).effects == (drop(2), drop(3))
+        workers = (a_worker(2), a_worker(3))
+        assert look(gated(asked_again), *workers).effects == tuple(map(DiscardAttempt, workers))
 
     @pytest.mark.parametrize(
         ("facts", "seen"),
@@ -333,12 +336,12 @@ class TestTheNextAttempt:
         self, facts: dict[str, Any], seen: dict[str, Any]
     ) -> None:
         decision = look(gated(failed(3, ago=MINUTE), **facts), broken(2), broken(3), **seen)
-        assert (decision.phase, decision.effects) == (Phase.WAITING, (drop(2),))
+        assert (decision.phase, decision.effects) == (Phase.WAITING, (DiscardAttempt(broken(2)),))
 
     def test_while_a_worker_runs_earlier_ones_are_dropped(self) -> None:
         running = a_worker(4, State.RUNNING, finished=False, created=NOW - MINUTE)
         decision = look(gated(failed(3)), broken(2), broken(3), running)
-        assert (decision.phase, decision.effects) == (Phase.VERIFYING, (drop(2),))
+        assert (decision.phase, decision.effects) == (Phase.VERIFYING, (DiscardAttempt(broken(2)),))
         assert decision.recheck == POLICY.deadline - MINUTE
 
 

@@ -8,7 +8,7 @@ import pytest
 from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.record import VerificationRecord, decode_record
 from kube_node_ready.verification.model import (
-    ConfirmWorker,
+    ConfirmAttempt,
     Fleet,
     Gate,
     Node,
@@ -21,7 +21,7 @@ from kube_node_ready.verification.model import (
 )
 
 NODE = Node("a", "u")
-WORKER = Worker("w1", "pod1", "u", 1)
+WORKER = Worker("w1", "pod1", "u", number=1)
 
 
 def test_phases_have_the_names_that_logs_and_metrics_show() -> None:
@@ -53,7 +53,7 @@ def test_a_worker_is_not_genuine_until_it_is_confirmed() -> None:
 
 
 def test_a_confirmation_is_needed_now_unless_it_is_early() -> None:
-    assert not ConfirmWorker(NODE, WORKER).early
+    assert not ConfirmAttempt(NODE, WORKER).early
 
 
 def test_a_node_alone_is_a_fleet_of_one_in_which_none_fails() -> None:
@@ -82,7 +82,7 @@ def test_retries_and_resyncs_are_at_most_half_a_minute_apart_by_default() -> Non
     [(State.PENDING, False), (State.RUNNING, False), (State.PASSED, True), (State.FAILED, True)],
 )
 def test_a_worker_has_ended_when_it_passed_or_failed(state: State, over: bool) -> None:  # noqa: FBT001  a table
-    assert Worker("w", "p", "uid", 1, state=state).ended is over
+    assert Worker("w", "p", "uid", number=1, state=state).ended is over
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.verification.decide import decide
 from kube_node_ready.verification.model import (
     Decision,
-    DeleteWorker,
+    DiscardAttempt,
     EmitEvent,
     Fleet,
     Gate,
@@ -23,7 +23,7 @@ from kube_node_ready.verification.model import (
     RemoveNode,
     Reverification,
     Snapshot,
-    StartWorker,
+    StartAttempt,
     State,
     Worker,
     WriteStatus,
@@ -39,9 +39,9 @@ def written(seen: Snapshot, policy: Policy) -> VerificationRecord:
     return effect.record
 
 
-def a_worker(attempt: int, **facts: object) -> Worker:
+def a_worker(number: int, **facts: object) -> Worker:
     made: dict[str, object] = {"node_name": "a", "created": NOW - TICK, "genuine": True, "finished": True}
-    return Worker(f"w{attempt}", f"pod{attempt}", UID, attempt, **(made | facts))  # type: ignore[arg-type]
+    return Worker(f"w{number}", f"pod{number}", UID, number=number, **(made | facts))  # type: ignore[arg-type]
 
 
 def after_failure(record: VerificationRecord, cause: Cause, failing: int = 0) -> VerificationRecord:
@@ -128,7 +128,7 @@ def look(
 
 
 def begins(decision: Decision) -> bool:
-    return any(isinstance(effect, StartWorker) for effect in decision.effects)
+    return any(isinstance(effect, StartAttempt) for effect in decision.effects)
 
 
 def exhausted(ago: timedelta, times: int = 6, **facts: object) -> VerificationRecord:
@@ -283,11 +283,11 @@ def test_an_exhausted_node_keeps_the_logs_of_its_last_failure_only(ledger: Ledge
     node = Node("a", UID, taints=(GATE,), record=exhausted(2 * MINUTE))
     workers = (a_worker(5, state=State.FAILED), a_worker(6, state=State.FAILED))
     decision = decide(Snapshot(NOW, node, workers, fleet=Fleet(10, 1, in_pool=10, ledger=ledger)), POLICY)
-    assert [effect for effect in decision.effects if not isinstance(effect, EmitEvent)] == [DeleteWorker("w5", "pod5")]
+    assert [effect for effect in decision.effects if not isinstance(effect, EmitEvent)] == [DiscardAttempt(workers[0])]
 
 
 def test_an_exhausted_node_without_removal_keeps_the_logs_of_its_last_failure_only() -> None:
     node = Node("a", UID, taints=(GATE,), record=exhausted(2 * MINUTE))
     workers = (a_worker(5, state=State.FAILED), a_worker(6, state=State.FAILED))
     decision = decide(Snapshot(NOW, node, workers), replace(POLICY, removal=None))
-    assert (decision.phase, decision.effects) == (Phase.EXHAUSTED, (DeleteWorker("w5", "pod5"),))
+    assert (decision.phase, decision.effects) == (Phase.EXHAUSTED, (DiscardAttempt(workers[0]),))

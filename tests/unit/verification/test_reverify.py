@@ -14,9 +14,9 @@ from kube_node_ready.verification import removal_budget
 from kube_node_ready.verification.decide import decide, worker_creation_rejected, worker_not_genuine
 from kube_node_ready.verification.model import (
     CloseGate,
-    ConfirmWorker,
+    ConfirmAttempt,
     Decision,
-    DeleteWorker,
+    DiscardAttempt,
     EmitEvent,
     Fleet,
     Node,
@@ -25,7 +25,7 @@ from kube_node_ready.verification.model import (
     RemovalPolicy,
     Reverification,
     Snapshot,
-    StartWorker,
+    StartAttempt,
     State,
     Worker,
     WriteStatus,
@@ -57,7 +57,9 @@ def look(node: Node, worker: Worker | None = None, *, after: timedelta = INTERVA
 
 
 def a_worker(state: State, cause: Cause = Cause.CHECKS, **facts: object) -> Worker:
-    worker = Worker("w", "w-uid", "uid-a", 5, "a", START + INTERVAL, state=state, finished=True, genuine=True)
+    worker = Worker(
+        "w", "w-uid", "uid-a", "a", number=5, created=START + INTERVAL, state=state, finished=True, genuine=True
+    )
     if state is State.FAILED:
         worker = replace(worker, cause=cause, reason="dns: no answer")
     return replace(worker, **facts)
@@ -72,14 +74,14 @@ def test_no_verdict_counts_before_its_worker_is_confirmed(state: State) -> None:
     worker = a_worker(state, genuine=False)
     decision = look(doubtful(2), worker)
     assert decision.phase is Phase.REVERIFYING
-    assert decision.effects == (ConfirmWorker(doubtful(2), worker),)
+    assert decision.effects == (ConfirmAttempt(doubtful(2), worker),)
 
 
 def test_a_worker_in_progress_is_confirmed_early() -> None:
     worker = a_worker(State.RUNNING, finished=False, genuine=False)
     decision = look(doubtful(2), worker, after=INTERVAL)
     assert decision.phase is Phase.REVERIFYING
-    assert decision.effects == (ConfirmWorker(doubtful(2), worker, early=True),)
+    assert decision.effects == (ConfirmAttempt(doubtful(2), worker, early=True),)
 
 
 @pytest.mark.parametrize("state", State)
@@ -92,13 +94,13 @@ def test_a_worker_on_another_node_closes_nothing(state: State) -> None:
 def test_a_worker_that_is_not_genuine_closes_nothing_and_is_dropped() -> None:
     forged, node = a_worker(State.FAILED, genuine=False), doubtful(2)
     decision = worker_not_genuine(
-        Snapshot(START + INTERVAL, node, (forged,), version="7"), forged.attempt, WATCHING, "forged"
+        Snapshot(START + INTERVAL, node, (forged,), version="7"), forged.number, WATCHING, "forged"
     )
     assert decision.phase is Phase.VERIFIED
     note, dropped = decision.effects
     assert isinstance(note, WriteStatus)
     assert (note.record.outcome, note.record.failures, note.record.cause) == (Outcome.PASSED, 2, Cause.STOPPED)
-    assert dropped == DeleteWorker("w", "w-uid")
+    assert dropped == DiscardAttempt(forged)
 
 
 def turns(node: Node, policy: Policy = WATCHING, hours: int = 3) -> list[timedelta]:
@@ -106,7 +108,7 @@ def turns(node: Node, policy: Policy = WATCHING, hours: int = 3) -> list[timedel
     found, now = [], START
     while now < START + timedelta(hours=hours):
         decision = decide(Snapshot(now, node, fleet=BIG), policy)
-        if StartWorker in kinds(decision):
+        if StartAttempt in kinds(decision):
             found.append(now - START)
             now += timedelta(minutes=2)
         else:
@@ -123,7 +125,7 @@ def test_a_proof_that_is_repeated_is_no_news_also_if_the_controller_died_before_
     (written, *_) = look(a_node(), passed).effects
     assert isinstance(written, WriteStatus)
     next_life = Snapshot(START + INTERVAL * 2, a_node(record=written.record), (passed,), fleet=BIG)
-    assert kinds(decide(next_life, policy)) == [DeleteWorker]
+    assert kinds(decide(next_life, policy)) == [DiscardAttempt]
 
 
 class TestWhen:
@@ -155,7 +157,7 @@ class TestWhen:
         assert turns(doubtful(1)) == turns(a_node())
 
     def test_a_reboot_asks_for_a_proof_soon(self) -> None:
-        assert kinds(look(a_node(boot="boot-2"), after=timedelta(minutes=1))) == [StartWorker]
+        assert kinds(look(a_node(boot="boot-2"), after=timedelta(minutes=1))) == [StartAttempt]
 
     def test_but_once_it_failed_it_waits_for_its_turn_like_the_others(self) -> None:
         """Nodes that reboot one after another in a broken cluster would be gated before it is known to be broken."""
@@ -184,12 +186,13 @@ class TestVerdicts:
         assert decision.recheck == POLICY.deadline - timedelta(seconds=5)
 
     def test_a_pass_is_put_on_record_in_one_write(self) -> None:
-        write, drop = look(doubtful(2), a_worker(State.PASSED)).effects
+        worker = a_worker(State.PASSED)
+        write, drop = look(doubtful(2), worker).effects
         assert isinstance(write, WriteStatus)
         assert write.version == "7"
         assert (write.record.attempt, write.record.failures, write.record.is_proof) == (5, 0, True)
         assert write.record.since == START, "it was verified all the time"
-        assert drop == DeleteWorker("w", "w-uid")
+        assert drop == DiscardAttempt(worker)
 
     @pytest.mark.parametrize("before", [0, 1])
     def test_a_failure_is_noted_and_the_gate_stays_open(self, before: int) -> None:
@@ -221,7 +224,7 @@ class TestVerdicts:
         write, drop = look(a_node(), late, after=INTERVAL + POLICY.deadline).effects
         assert isinstance(write, WriteStatus)
         assert (write.record.cause, write.record.failures) == (Cause.LATE, 1)
-        assert drop == DeleteWorker("w", "w-uid")
+        assert drop == DiscardAttempt(late)
 
     def test_one_that_was_refused_says_nothing_about_the_node(self) -> None:
         seen = Snapshot(START + INTERVAL, doubtful(2), fleet=BIG, version="7")
@@ -243,7 +246,7 @@ class TestVerdicts:
         assert isinstance(write, WriteStatus)
         assert write.record.reason == "not scheduled within 30 s: Insufficient cpu"
         assert (write.record.failures, write.record.outcome) == (0, Outcome.PASSED)
-        assert drop == DeleteWorker("w", "w-uid")
+        assert drop == DiscardAttempt(waits)
 
     def test_one_that_took_all_its_time_does_not_cost_the_next_turn(self) -> None:
         slow = replace(a_node().record, at=START + timedelta(seconds=305), seconds=305)

@@ -14,6 +14,7 @@ from kube_node_ready.verification.decide import decide, worker_creation_rejected
 from kube_node_ready.verification.model import (
     CloseGate,
     Decision,
+    DiscardAttempt,
     EmitEvent,
     Fleet,
     Gate,
@@ -22,14 +23,14 @@ from kube_node_ready.verification.model import (
     Policy,
     Reverification,
     Snapshot,
-    StartWorker,
+    StartAttempt,
     State,
     Worker,
     WriteStatus,
 )
 from kube_node_ready.verification.reverify import is_degraded
 from kube_node_ready.verification.schedule import next_turn
-from tests.support.verification import GATE, HOUR, MINUTE, NOW, SECOND, TICK, UID, drop, ended_worker
+from tests.support.verification import GATE, HOUR, MINUTE, NOW, SECOND, TICK, UID, ended_worker
 
 RULE = Reverification(interval=HOUR, threshold=3, gate=GATE)
 POLICY = Policy((Gate(GATE.key, GATE.effect),), reverification=RULE)
@@ -47,9 +48,9 @@ def doubtful(failures: int, **record: Any) -> Node:  # noqa: ANN401
     return verified(failures=failures, node_failures=failures, cause=Cause.CHECKS, reason="dns: timeout", **record)
 
 
-def a_worker(state: State, attempt: int = 5, **facts: Any) -> Worker:  # noqa: ANN401
+def a_worker(state: State, number: int = 5, **facts: Any) -> Worker:  # noqa: ANN401
     failure = {"cause": Cause.CHECKS, "reason": "dns: timeout"} if state is State.FAILED else {}
-    return ended_worker(attempt, state, **(failure | facts))
+    return ended_worker(number, state, **(failure | facts))
 
 
 def waiting(age: timedelta, **facts: Any) -> Worker:  # noqa: ANN401
@@ -82,7 +83,7 @@ class TestVerdicts:
             checks=(CheckResult("dns", ok=False, ms=9),),
         )
         assert decision == Decision(
-            Phase.VERIFIED, "attempt 5 passed", (WriteStatus(node, record, "7"), drop(5)), verdict=worker
+            Phase.VERIFIED, "attempt 5 passed", (WriteStatus(node, record, "7"), DiscardAttempt(worker)), verdict=worker
         )
 
     def test_the_record_of_a_failure_is_complete(self) -> None:
@@ -161,7 +162,7 @@ class TestTheGate:
             EmitEvent(node, EventReason.GATE_RESTORED, why, 5, warning=True),
             CloseGate(node, record, "7"),
             WriteStatus(node, record),
-            drop(5),
+            DiscardAttempt(worker),
         )
         assert decision == Decision(Phase.FAILED, why, effects, verdict=worker)
 
@@ -251,10 +252,11 @@ class TestAWorkerWithoutANode:
         [("", "not scheduled within 30 s"), ("Insufficient cpu", "not scheduled within 30 s: Insufficient cpu")],
     )
     def test_is_noted_with_what_it_waited_for(self, reason: str, words: str) -> None:
-        decision = look(doubtful(2), waiting(31 * SECOND, reason=reason))
+        worker = waiting(31 * SECOND, reason=reason)
+        decision = look(doubtful(2), worker)
         record = written(decision)
         assert (record.reason, record.cause, record.failures, record.is_proof) == (words, Cause.NOT_STARTED, 2, False)
-        assert decision.effects[-1] == drop(5), "it must not start later"
+        assert decision.effects[-1] == DiscardAttempt(worker), "it must not start later"
 
     def test_one_with_a_node_is_looked_at_again_at_its_deadline(self) -> None:
         decision = look(verified(), a_worker(State.RUNNING, created=NOW - MINUTE, finished=False))
@@ -280,20 +282,21 @@ class TestBetweenAttempts:
 
     def test_the_next_attempt_drops_the_workers_of_earlier_ones(self) -> None:
         node = doubtful(1)
-        decision = look(node, a_worker(State.FAILED, 3), a_worker(State.FAILED, 4), now=self.SERVED)
+        earlier = (a_worker(State.FAILED, 3), a_worker(State.FAILED, 4))
+        decision = look(node, *earlier, now=self.SERVED)
         assert (decision.phase, decision.reason) == (Phase.REVERIFYING, "attempt 5 begins")
-        assert decision.effects == (StartWorker(node, 5), drop(3), drop(4))
+        assert decision.effects == (StartAttempt(node, 5), *map(DiscardAttempt, earlier))
 
     @pytest.mark.parametrize(("node", "kept"), [(doubtful(1), True), (verified(), False)])
     def test_only_the_logs_of_a_failure_are_kept(self, node: Node, kept: bool) -> None:  # noqa: FBT001  a table
         workers = (a_worker(State.FAILED, 3), a_worker(State.PASSED, 4))
         late = replace(node, record=replace(node.record, at=VERIFIED + TICK))  # its Event is written
         decision = look(late, *workers, now=self.SERVED - SECOND)
-        assert decision.effects == ((drop(3),) if kept else (drop(3), drop(4)))
+        assert decision.effects == tuple(map(DiscardAttempt, workers[:1] if kept else workers))
 
     def test_while_a_worker_runs_earlier_ones_are_dropped(self) -> None:
-        running = a_worker(State.RUNNING, finished=False)
-        assert look(doubtful(1), a_worker(State.FAILED, 4), running).effects == (drop(4),)
+        earlier, running = a_worker(State.FAILED, 4), a_worker(State.RUNNING, finished=False)
+        assert look(doubtful(1), earlier, running).effects == (DiscardAttempt(earlier),)
 
 
 class TestTurns:
@@ -304,7 +307,7 @@ class TestTurns:
     def begins(self, node: Node, into_turn: timedelta, interval: timedelta = HOUR) -> bool:
         policy = replace(POLICY, reverification=replace(RULE, interval=interval))
         decision = look(node, policy=policy, now=next_turn(UID, interval, NOW) + into_turn)
-        return any(isinstance(effect, StartWorker) for effect in decision.effects)
+        return any(isinstance(effect, StartAttempt) for effect in decision.effects)
 
     @pytest.mark.parametrize(
         ("interval", "into_turn", "begins"),

@@ -47,7 +47,7 @@ def ended(code: int, message: str = "", reason: str = "") -> list[dict[str, Any]
 
 def test_a_pod_that_is_read_back_belongs_to_its_node_and_attempt() -> None:
     worker = read(made(attempt=7))
-    assert (worker.node_uid, worker.attempt, worker.state) == (UID, 7, State.PENDING)
+    assert (worker.node_uid, worker.number, worker.state) == (UID, 7, State.PENDING)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_a_deleted_worker_is_remembered_only_until_the_watch_reports_it() -> Non
 def workers_of(view: ClusterState) -> list[int]:
     snapshot = view.snapshot("a", datetime.now(UTC))
     assert snapshot
-    return [worker.attempt for worker in snapshot.workers]
+    return [attempt.number for attempt in snapshot.attempts]
 
 
 def test_messages_about_a_pod_are_shown_on_one_short_line() -> None:
