@@ -14,7 +14,8 @@ from kube_node_ready.agent.node_client import NodeClient
 from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.record import Outcome, VerificationRecord
 from kube_node_ready.kube.errors import Conflict
-from kube_node_ready.verification.model import CloseGate, Gate
+from kube_node_ready.verification.effects import CloseGate
+from kube_node_ready.verification.model import Gate
 from lab import waiting
 from tests.support.agent_live import VALUES, Real, a_world
 from tests.support.chart_release import Release, api_of

@@ -21,7 +21,8 @@ from kube_node_ready.controller.executor import Executor
 from kube_node_ready.kube.access import access
 from kube_node_ready.kube.client import KubeClient, PatchKind
 from kube_node_ready.kube.errors import Conflict
-from kube_node_ready.verification.model import Gate, Node, Policy, RemovalPolicy, RemoveNode
+from kube_node_ready.verification.effects import RemoveNode
+from kube_node_ready.verification.model import Gate, Node, Policy, RemovalPolicy
 from kube_node_ready.verification.worker_pod import PodTemplate
 from lab import waiting
 from tests.support.controller_process import Operator

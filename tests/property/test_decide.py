@@ -11,18 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kube_node_ready.api.objects import Taint
-from kube_node_ready.verification.model import (
-    CloseGate,
-    Effect,
-    OpenGate,
-    Policy,
-    RemovalPolicy,
-    RemoveNode,
-    Reverification,
-    StartAttempt,
-    State,
-    Worker,
-)
+from kube_node_ready.verification.effects import CloseGate, Effect, OpenGate, RemoveNode, StartAttempt
+from kube_node_ready.verification.model import Policy, RemovalPolicy, Reverification, State, Worker
 from kube_node_ready.verification.removal_budget import limit
 from tests.support.model_cluster import GATE, POLICY, Cluster, LostRace
 

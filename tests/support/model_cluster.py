@@ -20,8 +20,7 @@ from kube_node_ready.controller import removal_ledger
 from kube_node_ready.controller.state import ClusterState
 from kube_node_ready.verification import patches, removal_budget
 from kube_node_ready.verification.decide import decide, worker_not_genuine
-from kube_node_ready.verification.fingerprint import fingerprint
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     AdoptNode,
     CloseGate,
     ConfirmAttempt,
@@ -29,18 +28,13 @@ from kube_node_ready.verification.model import (
     DiscardAttempt,
     Effect,
     EmitEvent,
-    Gate,
-    Ledger,
-    Node,
     OpenGate,
-    Policy,
-    Removal,
     RemoveNode,
-    Snapshot,
     StartAttempt,
-    Worker,
     WriteStatus,
 )
+from kube_node_ready.verification.fingerprint import fingerprint
+from kube_node_ready.verification.model import Gate, Ledger, Node, Policy, Removal, Snapshot, Worker
 from kube_node_ready.verification.node_reader import read_node
 from kube_node_ready.verification.worker_pod import PodTemplate, worker_name, worker_pod
 from kube_node_ready.verification.worker_status import read_worker

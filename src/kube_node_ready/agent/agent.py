@@ -1,7 +1,7 @@
 """The agent's loop: read the Node, decide, act. Every failure is logged and retried until the process is stopped."""
 
 from collections.abc import Callable
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from kube_node_ready.agent import reporter
 from kube_node_ready.agent.check_runs import CheckRunner
@@ -26,7 +26,10 @@ from kube_node_ready.kube.errors import Conflict, KubeError, Rejected, Throttled
 from kube_node_ready.kube.pace import Pace
 from kube_node_ready.log import log
 from kube_node_ready.verification import messages
-from kube_node_ready.verification.model import CloseGate, DiscardAttempt, EmitEvent, OpenGate, Phase, WriteStatus
+from kube_node_ready.verification.effects import CloseGate, DiscardAttempt, EmitEvent, OpenGate, WriteStatus
+
+if TYPE_CHECKING:
+    from kube_node_ready.verification.model import Phase
 
 _PAUSE_SECONDS = (1.0, 30.0)
 _CONFLICT_SECONDS = (0.05, 5.0)

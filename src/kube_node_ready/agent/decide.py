@@ -32,25 +32,20 @@ from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.verification import decide as verification
 from kube_node_ready.verification import schedule
 from kube_node_ready.verification.attempts import ZERO, since
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     AdoptNode,
-    Attempt,
     CloseGate,
     ConfirmAttempt,
     Decision,
     DiscardAttempt,
     EmitEvent,
-    Node,
     OpenGate,
-    Phase,
-    Policy,
     RemoveNode,
-    Snapshot,
     StartAttempt,
-    State,
     WriteStatus,
 )
-from kube_node_ready.verification.model import Effect as VerificationEffect
+from kube_node_ready.verification.effects import Effect as VerificationEffect
+from kube_node_ready.verification.model import Attempt, Node, Phase, Policy, Snapshot, State
 
 _SOON = timedelta(seconds=2)
 _MAX_RUN_AGE = timedelta(minutes=1)

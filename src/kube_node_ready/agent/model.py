@@ -9,16 +9,8 @@ from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.report import Report
 from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.verification.attempts import ZERO
-from kube_node_ready.verification.model import (
-    CloseGate,
-    DiscardAttempt,
-    EmitEvent,
-    Node,
-    OpenGate,
-    Phase,
-    Policy,
-    WriteStatus,
-)
+from kube_node_ready.verification.effects import CloseGate, DiscardAttempt, EmitEvent, OpenGate, WriteStatus
+from kube_node_ready.verification.model import Node, Phase, Policy
 
 _FIRST_WAIT = timedelta(seconds=1)
 _MAX_WAIT = timedelta(minutes=5)

@@ -17,7 +17,8 @@ from kube_node_ready.checks.transport import Response  # noqa: TC001  as everywh
 from kube_node_ready.kube.errors import AlreadyExists, KubeError, NotFound, Rejected, Unreachable
 from kube_node_ready.log import log
 from kube_node_ready.verification import events, messages, node_reader, patches
-from kube_node_ready.verification.model import CloseGate, EmitEvent, OpenGate, Policy, WriteStatus
+from kube_node_ready.verification.effects import CloseGate, EmitEvent, OpenGate, WriteStatus
+from kube_node_ready.verification.model import Policy
 
 COMPONENT = "kube-node-ready"
 _FORBIDDEN = 403

@@ -3,7 +3,8 @@
 from kube_node_ready.agent.model import AgentDecision, AgentState, CheckRun, Effect, Rules
 from kube_node_ready.api.contract import EventReason
 from kube_node_ready.log import log
-from kube_node_ready.verification.model import CloseGate, EmitEvent, OpenGate, Phase
+from kube_node_ready.verification.effects import CloseGate, EmitEvent, OpenGate
+from kube_node_ready.verification.model import Phase
 
 
 def phase_changed(node: str, before: Phase | None, decision: AgentDecision) -> None:

@@ -17,7 +17,8 @@ from kube_node_ready.cli.installation import Installed, Mode
 from kube_node_ready.controller.state import ClusterState
 from kube_node_ready.kube.informer import Resource
 from kube_node_ready.verification import attempts, decide, messages, reverify
-from kube_node_ready.verification.model import Decision, Ledger, Node, Phase, Snapshot, StartAttempt, Worker
+from kube_node_ready.verification.effects import Decision, StartAttempt
+from kube_node_ready.verification.model import Ledger, Node, Phase, Snapshot, Worker
 from kube_node_ready.verification.node_reader import read_node
 from kubekit import durations
 

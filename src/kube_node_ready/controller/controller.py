@@ -15,7 +15,8 @@ from kube_node_ready.controller.metrics import Metrics
 from kube_node_ready.controller.reconciler import Executes, Reconciler
 from kube_node_ready.kube.errors import KubeError
 from kube_node_ready.kube.workqueue import WorkQueue
-from kube_node_ready.verification.model import DiscardAttempt, Node, Phase, Policy, Removal, Worker
+from kube_node_ready.verification.effects import DiscardAttempt
+from kube_node_ready.verification.model import Node, Phase, Policy, Removal, Worker
 
 
 class Controller:

@@ -2,7 +2,8 @@
 
 from kube_node_ready.controller.execution import CacheSink, RecentKeys
 from kube_node_ready.log import log
-from kube_node_ready.verification.model import ConfirmAttempt, DiscardAttempt, Effect, EmitEvent, StartAttempt, Worker
+from kube_node_ready.verification.effects import ConfirmAttempt, DiscardAttempt, Effect, EmitEvent, StartAttempt
+from kube_node_ready.verification.model import Worker
 
 
 class DryRun:

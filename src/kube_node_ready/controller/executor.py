@@ -19,22 +19,20 @@ from kube_node_ready.kube.client import KubeClient, PatchKind
 from kube_node_ready.kube.errors import AlreadyExists, Conflict, NotFound, Rejected
 from kube_node_ready.log import log
 from kube_node_ready.verification import events, patches
-from kube_node_ready.verification.fingerprint import fingerprint
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     AdoptNode,
     CloseGate,
     ConfirmAttempt,
     DiscardAttempt,
     Effect,
     EmitEvent,
-    Node,
     OpenGate,
-    Policy,
     RemoveNode,
     StartAttempt,
-    Worker,
     WriteStatus,
 )
+from kube_node_ready.verification.fingerprint import fingerprint
+from kube_node_ready.verification.model import Node, Policy, Worker
 from kube_node_ready.verification.worker_pod import PodTemplate, probe_pod, worker_name, worker_pod
 from kube_node_ready.verification.worker_status import read_worker
 

@@ -16,21 +16,18 @@ from kube_node_ready.api.report import TargetResult
 from kube_node_ready.checks.check import CHECKS
 from kube_node_ready.controller.state_metrics import StateCollector, StateView
 from kube_node_ready.kube.client import Call
-from kube_node_ready.verification.model import (
-    Attempt,
+from kube_node_ready.verification.effects import (
     CloseGate,
     Decision,
     DiscardAttempt,
     Effect,
     EmitEvent,
-    Node,
     OpenGate,
-    Phase,
-    Policy,
     RemoveNode,
     StartAttempt,
     WriteStatus,
 )
+from kube_node_ready.verification.model import Attempt, Node, Phase, Policy
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for every counter, which is not needed
 _PREFIX = "kube_node_ready"

@@ -18,22 +18,19 @@ from kube_node_ready.kube.leader_election import LeaseLost
 from kube_node_ready.kube.workqueue import WorkQueue
 from kube_node_ready.log import log
 from kube_node_ready.verification.decide import decide, worker_creation_rejected, worker_not_genuine, write_rejected
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     AdoptNode,
     CloseGate,
     ConfirmAttempt,
     Decision,
     Effect,
     EmitEvent,
-    Node,
     OpenGate,
-    Phase,
-    Policy,
     RemoveNode,
-    Snapshot,
     StartAttempt,
     WriteStatus,
 )
+from kube_node_ready.verification.model import Node, Phase, Policy, Snapshot
 
 _MANY_CONFLICTS = 5
 

@@ -14,7 +14,8 @@ from kube_node_ready.kube.client import KubeClient, PatchKind
 from kube_node_ready.kube.errors import Conflict, NotFound, Rejected
 from kube_node_ready.log import log
 from kube_node_ready.verification import patches, removal_budget
-from kube_node_ready.verification.model import EmitEvent, Node, Policy, Pool, Removal, RemoveNode, WithoutClaim
+from kube_node_ready.verification.effects import EmitEvent, RemoveNode
+from kube_node_ready.verification.model import Node, Policy, Pool, Removal, WithoutClaim
 
 _encode = msgspec.json.encode
 

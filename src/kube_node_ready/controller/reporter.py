@@ -1,18 +1,8 @@
 """Log one line per transition of a node."""
 
 from kube_node_ready.log import log
-from kube_node_ready.verification.model import (
-    CloseGate,
-    Decision,
-    Effect,
-    Node,
-    OpenGate,
-    Phase,
-    Policy,
-    Snapshot,
-    StartAttempt,
-    WriteStatus,
-)
+from kube_node_ready.verification.effects import CloseGate, Decision, Effect, OpenGate, StartAttempt, WriteStatus
+from kube_node_ready.verification.model import Node, Phase, Policy, Snapshot
 from kube_node_ready.verification.worker_pod import worker_name
 
 

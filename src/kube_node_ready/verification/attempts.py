@@ -6,19 +6,8 @@ from typing import TypeGuard
 from msgspec import Struct
 
 from kube_node_ready.api.record import Cause
-from kube_node_ready.verification.model import (
-    Attempt,
-    ConfirmAttempt,
-    Decision,
-    DiscardAttempt,
-    Effect,
-    Phase,
-    Policy,
-    Snapshot,
-    StartAttempt,
-    State,
-    Worker,
-)
+from kube_node_ready.verification.effects import ConfirmAttempt, Decision, DiscardAttempt, Effect, StartAttempt
+from kube_node_ready.verification.model import Attempt, Phase, Policy, Snapshot, State, Worker
 
 ZERO = timedelta()
 FOREVER = timedelta(days=36500)

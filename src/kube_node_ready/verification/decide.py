@@ -30,22 +30,18 @@ from kube_node_ready.api.record import CONTEST_THRESHOLD, Cause, Outcome, Verifi
 from kube_node_ready.api.report import printable
 from kube_node_ready.verification import attempts, messages, removal_budget, reverify, schedule
 from kube_node_ready.verification.attempts import ZERO, current, discard_all, seconds, since_last_verdict
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     AdoptNode,
-    Attempt,
     CloseGate,
     Decision,
     DiscardAttempt,
     Effect,
     EmitEvent,
-    Node,
     OpenGate,
-    Phase,
-    Policy,
     RemoveNode,
-    Snapshot,
     WriteStatus,
 )
+from kube_node_ready.verification.model import Attempt, Node, Phase, Policy, Snapshot
 
 _MAX_REJECTION_LENGTH = 500
 _MAX_FAILURE_AGE = timedelta(minutes=1)

@@ -5,7 +5,7 @@ from typing import Any
 
 from kube_node_ready.api.contract import EventReason
 from kube_node_ready.api.paths import collection_path
-from kube_node_ready.verification.model import EmitEvent
+from kube_node_ready.verification.effects import EmitEvent
 
 PATH = collection_path("v1", "events", namespace="default")
 _MAX_MESSAGE_LENGTH = 1024

@@ -17,20 +17,8 @@ from kube_node_ready.api.contract import EventReason
 from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.verification import attempts, messages, removal_budget, schedule
 from kube_node_ready.verification.attempts import ZERO, Verdict
-from kube_node_ready.verification.model import (
-    Attempt,
-    CloseGate,
-    Decision,
-    DiscardAttempt,
-    Effect,
-    EmitEvent,
-    Node,
-    Phase,
-    Policy,
-    Reverification,
-    Snapshot,
-    WriteStatus,
-)
+from kube_node_ready.verification.effects import CloseGate, Decision, DiscardAttempt, Effect, EmitEvent, WriteStatus
+from kube_node_ready.verification.model import Attempt, Node, Phase, Policy, Reverification, Snapshot
 
 _AFTER_REBOOT = timedelta(minutes=1)
 _SHORTEST_TURN = timedelta(seconds=10)

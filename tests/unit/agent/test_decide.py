@@ -23,19 +23,8 @@ from kube_node_ready.api.report import CheckResult, Report, TargetResult
 from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.verification import decide as verification
 from kube_node_ready.verification import patches
-from kube_node_ready.verification.model import (
-    Attempt,
-    CloseGate,
-    DiscardAttempt,
-    EmitEvent,
-    Gate,
-    Node,
-    OpenGate,
-    Phase,
-    Snapshot,
-    State,
-    WriteStatus,
-)
+from kube_node_ready.verification.effects import CloseGate, DiscardAttempt, EmitEvent, OpenGate, WriteStatus
+from kube_node_ready.verification.model import Attempt, Gate, Node, Phase, Snapshot, State
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GATE = Taint("node-ready/unverified", "NoSchedule", "true")

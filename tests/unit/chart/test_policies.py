@@ -12,7 +12,8 @@ from kube_node_ready.api.contract import CONDITION, RECORD_ANNOTATION, EventReas
 from kube_node_ready.controller import executor, resources
 from kube_node_ready.settings import policy
 from kube_node_ready.verification import events
-from kube_node_ready.verification.model import EmitEvent, Node
+from kube_node_ready.verification.effects import EmitEvent
+from kube_node_ready.verification.model import Node
 from kube_node_ready.verification.worker_pod import probe_pod, worker_pod
 from tests.support import chart, configs
 from tests.support.chart import POLICIES, render

@@ -9,16 +9,15 @@ import pytest
 from kube_node_ready.api.contract import EventReason
 from kube_node_ready.api.record import VerificationRecord
 from kube_node_ready.controller.dry_run import DryRun
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     ConfirmAttempt,
     DiscardAttempt,
     Effect,
     EmitEvent,
-    Node,
     OpenGate,
     StartAttempt,
-    Worker,
 )
+from kube_node_ready.verification.model import Node, Worker
 
 if TYPE_CHECKING:
     from kube_node_ready.controller.execution import CacheSink

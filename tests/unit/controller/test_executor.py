@@ -11,8 +11,9 @@ from kube_node_ready.api.objects import Pod
 from kube_node_ready.controller.execution import ExecutorContext, ForeignWorker
 from kube_node_ready.controller.executor import Executor
 from kube_node_ready.kube.errors import AlreadyExists, Conflict, KubeError, Rejected, Throttled
+from kube_node_ready.verification.effects import ConfirmAttempt, StartAttempt
 from kube_node_ready.verification.fingerprint import fingerprint
-from kube_node_ready.verification.model import ConfirmAttempt, Node, StartAttempt, Worker
+from kube_node_ready.verification.model import Node, Worker
 from kube_node_ready.verification.worker_pod import PodTemplate, worker_name, worker_pod
 from kube_node_ready.verification.worker_status import read_worker
 from tests.support.model_cluster import POLICY

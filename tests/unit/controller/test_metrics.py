@@ -13,19 +13,8 @@ from kube_node_ready.api.report import Report
 from kube_node_ready.controller.metrics import Metrics
 from kube_node_ready.kube.client import Call
 from kube_node_ready.kube.workqueue import WorkQueue
-from kube_node_ready.verification.model import (
-    Gate,
-    Node,
-    OpenGate,
-    Phase,
-    Policy,
-    Removal,
-    RemovalPolicy,
-    StartAttempt,
-    State,
-    Worker,
-    WriteStatus,
-)
+from kube_node_ready.verification.effects import OpenGate, StartAttempt, WriteStatus
+from kube_node_ready.verification.model import Gate, Node, Phase, Policy, Removal, RemovalPolicy, State, Worker
 from tests.support.model_cluster import Cluster
 
 GATE = Taint("node-ready/unverified", "NoSchedule")

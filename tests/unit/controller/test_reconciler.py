@@ -20,7 +20,8 @@ from kube_node_ready.controller.resources import Scope
 from kube_node_ready.kube.errors import Conflict, NotFound, Rejected, Throttled, Unreachable
 from kube_node_ready.kube.leader_election import LeaseLost
 from kube_node_ready.kube.workqueue import WorkQueue
-from kube_node_ready.verification.model import Effect, EmitEvent, Phase, StartAttempt, WriteStatus
+from kube_node_ready.verification.effects import Effect, EmitEvent, StartAttempt, WriteStatus
+from kube_node_ready.verification.model import Phase
 from tests.support.model_cluster import GATE, POLICY
 
 _NO_SERVER: Any = None

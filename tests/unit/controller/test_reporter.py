@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from kube_node_ready.controller import reporter
-from kube_node_ready.verification.model import Decision, Node, Phase, Snapshot, StartAttempt
+from kube_node_ready.verification.effects import Decision, StartAttempt
+from kube_node_ready.verification.model import Node, Phase, Snapshot
 
 NODE = Node("a", "uid-a")
 

@@ -22,7 +22,8 @@ from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.settings import agent as daemonset_settings
 from kube_node_ready.settings import config
 from kube_node_ready.settings import policy as settings
-from kube_node_ready.verification.model import Decision, Node, OpenGate, Phase, Snapshot, State, Worker
+from kube_node_ready.verification.effects import Decision, OpenGate
+from kube_node_ready.verification.model import Node, Phase, Snapshot, State, Worker
 from kube_node_ready.worker import main as worker
 from tests import specification
 from tests.specification import DIFFERENT, objects

@@ -9,20 +9,8 @@ from msgspec.structs import replace
 from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.verification import attempts
 from kube_node_ready.verification.decide import decide
-from kube_node_ready.verification.model import (
-    Attempt,
-    ConfirmAttempt,
-    Decision,
-    DiscardAttempt,
-    Gate,
-    Node,
-    OpenGate,
-    Phase,
-    Policy,
-    Snapshot,
-    State,
-    Worker,
-)
+from kube_node_ready.verification.effects import ConfirmAttempt, Decision, DiscardAttempt, OpenGate
+from kube_node_ready.verification.model import Attempt, Gate, Node, Phase, Policy, Snapshot, State, Worker
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 TICK = timedelta(microseconds=1)

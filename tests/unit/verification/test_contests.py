@@ -10,23 +10,25 @@ from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.record import Outcome, VerificationRecord, encode_record
 from kube_node_ready.verification import patches, removal_budget
 from kube_node_ready.verification.decide import decide, write_rejected
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     DiscardAttempt,
     EmitEvent,
+    OpenGate,
+    RemoveNode,
+    StartAttempt,
+    WriteStatus,
+)
+from kube_node_ready.verification.model import (
     Fleet,
     Ledger,
     Node,
-    OpenGate,
     Phase,
     Policy,
     Removal,
     RemovalPolicy,
-    RemoveNode,
     Snapshot,
-    StartAttempt,
     State,
     Worker,
-    WriteStatus,
 )
 from tests.support.model_cluster import GATE, POLICY, START, Cluster
 

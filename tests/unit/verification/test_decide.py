@@ -11,24 +11,26 @@ from kube_node_ready.api.report import CheckResult, Report, TargetResult
 from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.verification import patches
 from kube_node_ready.verification.decide import decide, worker_creation_rejected, worker_not_genuine
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     ConfirmAttempt,
     DiscardAttempt,
     EmitEvent,
+    OpenGate,
+    RemoveNode,
+    StartAttempt,
+    WriteStatus,
+)
+from kube_node_ready.verification.model import (
     Fleet,
     Ledger,
     Node,
-    OpenGate,
     Phase,
     Policy,
     Removal,
     RemovalPolicy,
-    RemoveNode,
     Snapshot,
-    StartAttempt,
     State,
     Worker,
-    WriteStatus,
 )
 from tests.support.model_cluster import POLICY, START, Cluster
 

@@ -16,22 +16,16 @@ from kube_node_ready.verification.decide import (
     worker_not_genuine,
     write_rejected,
 )
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     AdoptNode,
     CloseGate,
     Decision,
     DiscardAttempt,
     EmitEvent,
-    Gate,
-    Node,
     OpenGate,
-    Phase,
-    Policy,
-    Snapshot,
-    State,
-    Worker,
     WriteStatus,
 )
+from kube_node_ready.verification.model import Gate, Node, Phase, Policy, Snapshot, State, Worker
 from tests.support.verification import DAY, GATE, MINUTE, NOW, SECOND, TICK, UID, ended_worker
 
 POLICY = Policy((Gate(GATE.key, GATE.effect),), max_failures=5, slow_retry=5 * MINUTE)

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from kube_node_ready.api.contract import EventReason
+from kube_node_ready.verification.effects import EmitEvent
 from kube_node_ready.verification.events import PATH, event_object
-from kube_node_ready.verification.model import EmitEvent, Node
+from kube_node_ready.verification.model import Node
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 NODE = Node("worker-1", "uid-1")

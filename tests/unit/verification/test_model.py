@@ -7,18 +7,8 @@ import pytest
 
 from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.record import VerificationRecord, decode_record
-from kube_node_ready.verification.model import (
-    ConfirmAttempt,
-    Fleet,
-    Gate,
-    Node,
-    Phase,
-    Policy,
-    RemovalPolicy,
-    Snapshot,
-    State,
-    Worker,
-)
+from kube_node_ready.verification.effects import ConfirmAttempt
+from kube_node_ready.verification.model import Fleet, Gate, Node, Phase, Policy, RemovalPolicy, Snapshot, State, Worker
 
 NODE = Node("a", "u")
 WORKER = Worker("w1", "pod1", "u", number=1)

@@ -8,10 +8,15 @@ from msgspec.structs import replace
 from kube_node_ready.api.contract import EventReason
 from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.verification.decide import decide
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     Decision,
     DiscardAttempt,
     EmitEvent,
+    RemoveNode,
+    StartAttempt,
+    WriteStatus,
+)
+from kube_node_ready.verification.model import (
     Fleet,
     Gate,
     Ledger,
@@ -20,13 +25,10 @@ from kube_node_ready.verification.model import (
     Policy,
     Removal,
     RemovalPolicy,
-    RemoveNode,
     Reverification,
     Snapshot,
-    StartAttempt,
     State,
     Worker,
-    WriteStatus,
 )
 from tests.support.verification import GATE, HOUR, MINUTE, NOW, SECOND, TICK, UID
 

@@ -12,12 +12,16 @@ from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.record import Cause, Outcome, VerificationRecord, encode_record
 from kube_node_ready.verification import removal_budget
 from kube_node_ready.verification.decide import decide, worker_creation_rejected, worker_not_genuine
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     CloseGate,
     ConfirmAttempt,
     Decision,
     DiscardAttempt,
     EmitEvent,
+    StartAttempt,
+    WriteStatus,
+)
+from kube_node_ready.verification.model import (
     Fleet,
     Node,
     Phase,
@@ -25,10 +29,8 @@ from kube_node_ready.verification.model import (
     RemovalPolicy,
     Reverification,
     Snapshot,
-    StartAttempt,
     State,
     Worker,
-    WriteStatus,
 )
 from kube_node_ready.verification.worker_pod import PodTemplate, worker_pod
 from tests.support.model_cluster import GATE, POLICY, START, Cluster

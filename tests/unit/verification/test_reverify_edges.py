@@ -11,23 +11,15 @@ from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.api.report import CheckResult, Report, TargetResult
 from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.verification.decide import decide, worker_creation_rejected, worker_not_genuine
-from kube_node_ready.verification.model import (
+from kube_node_ready.verification.effects import (
     CloseGate,
     Decision,
     DiscardAttempt,
     EmitEvent,
-    Fleet,
-    Gate,
-    Node,
-    Phase,
-    Policy,
-    Reverification,
-    Snapshot,
     StartAttempt,
-    State,
-    Worker,
     WriteStatus,
 )
+from kube_node_ready.verification.model import Fleet, Gate, Node, Phase, Policy, Reverification, Snapshot, State, Worker
 from kube_node_ready.verification.reverify import is_degraded
 from kube_node_ready.verification.schedule import next_turn
 from tests.support.verification import GATE, HOUR, MINUTE, NOW, SECOND, TICK, UID, ended_worker
