@@ -10,10 +10,11 @@ from kube_node_ready.checks import transport
 from kube_node_ready.checks.access import UNAUTHORIZED, Access, NoAccessError
 from kube_node_ready.checks.check import CheckFailedError, Deadline
 from kube_node_ready.checks.transport import HttpConnection, Response, UnreachableError
-from kubekit import kubeconfig as kubeconfigs
-from kubekit import proxy
+from kubekit import connection as connections
+from kubekit import kubeconfig, proxy
+from kubekit.connection import Connection
 from kubekit.credentials import CredentialsError, Identity
-from kubekit.kubeconfig import Connection, KubeconfigError
+from kubekit.kubeconfig import KubeconfigError
 
 INSECURE = "TLS verification disabled"
 _BEARER = "Bearer "
@@ -22,7 +23,7 @@ _BEARER = "Bearer "
 def load(paths: str | os.PathLike[str], *, credentials: bool = True) -> Access:
     """Merge the files that `paths` names, as in KUBECONFIG. Without `credentials`, no plugin runs."""
     try:
-        found = kubeconfigs.load(paths)
+        found = connections.load(paths)
         if not found.is_encrypted:
             text = f"server: {found.server!a} is invalid; expected an https:// URL"
             raise NoAccessError(f"{found.source}: {text}")
@@ -37,7 +38,7 @@ def load(paths: str | os.PathLike[str], *, credentials: bool = True) -> Access:
 
 def usual() -> str | None:
     """Return where kubectl looks by default, if there is a file."""
-    path = kubeconfigs.home()
+    path = kubeconfig.home()
     return path if os.path.exists(path) else None  # noqa: PTH110
 
 

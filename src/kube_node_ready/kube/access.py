@@ -9,9 +9,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from kube_node_ready.kube.errors import AccessError
-from kubekit import kubeconfig as kubeconfigs
+from kubekit import connection as connections
+from kubekit.connection import Connection
 from kubekit.credentials import Command, CredentialsError, ExecPlugin, Identity
-from kubekit.kubeconfig import Connection, KubeconfigError
+from kubekit.kubeconfig import KubeconfigError
 
 
 class Access(Struct, frozen=True):
@@ -33,7 +34,7 @@ def access(kubeconfig: Path | None = None, context: str | None = None) -> Access
     ServiceAccount, or by ~/.kube/config. Without a `context`, by the one that is current there.
     """
     try:
-        found = kubeconfigs.load(kubeconfig, context)
+        found = connections.load(kubeconfig, context)
         tls = found.tls_context(found.certificate)
     except KubeconfigError as error:
         raise AccessError(str(error)) from error

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import httpx2
 
+from kubekit import connection as connections
 from kubekit import kubeconfig as kubeconfigs
 from kubekit.credentials import CredentialsError
 from kubekit.kubeconfig import KubeconfigError
@@ -184,7 +185,7 @@ def _joined(wanted: Mapping[str, str]) -> str:
 def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
     """By that file and context; without a file by KUBECONFIG, as a pod's account, or by ~/.kube/config."""
     try:
-        found = kubeconfigs.load(kubeconfig, context)
+        found = connections.load(kubeconfig, context)
         transport = KubeconfigTransport(found)
         http = httpx2.Client(base_url=found.server, timeout=_TIMEOUT, transport=transport, trust_env=False)
     except KubeconfigError as error:

@@ -8,8 +8,9 @@ import httpcore2
 import httpx2
 
 from kubekit import proxy
+from kubekit.connection import Connection
 from kubekit.credentials import Identity
-from kubekit.kubeconfig import Connection, KubeconfigError
+from kubekit.kubeconfig import KubeconfigError
 from kubekit.proxy import Proxy
 from kubernetes_daemonset.deploy import limits
 

@@ -90,6 +90,7 @@ JOINED = {
     "kube_node_ready/kube/client.py": "the User-Agent, and the name of a kind for logs",
     "kube_node_ready/kube/leader_election.py": "a text for people",
     "kube_node_ready/verification/patches.py": "JSON pointers",
+    "kubekit/connection.py": "a file descriptor under /proc",
     "kubekit/kubeconfig.py": "file names in the folder of the ServiceAccount, and the URL of a server",
     "kubekit/names.py": "regular expressions",
     "kubekit/proxy.py": "the URL of a proxy",

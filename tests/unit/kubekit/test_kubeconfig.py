@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubekit import kubeconfig
+from kubekit import connection, kubeconfig
 from kubekit.credentials import ExecPlugin, Identity, Static, TokenFile
 from kubekit.kubeconfig import KubeconfigError, MissingError
 from kubekit.proxy import Proxy
@@ -48,7 +48,7 @@ def data(path: Path) -> str:
 
 class TestConnection:
     def test_server_and_namespace_come_from_the_current_context(self, tmp_path: Path) -> None:
-        found = kubeconfig.load(written(tmp_path, a_config({"token": "secret"})))
+        found = connection.load(written(tmp_path, a_config({"token": "secret"})))
         assert (found.server, found.namespace) == ("https://192.0.2.1:6443/prefix", "mine")
         assert (found.host, found.port, found.path) == ("192.0.2.1", 6443, "/prefix")
         assert found.credentials.get() == Identity("Bearer secret")
@@ -58,32 +58,32 @@ class TestConnection:
         [("https://[fd00::1]", "fd00::1", 443), ("HTTPS://api.example:8443/", "api.example", 8443)],
     )
     def test_a_server_can_be_a_name_or_an_ipv6_address(self, tmp_path: Path, server: str, host: str, port: int) -> None:
-        found = kubeconfig.load(written(tmp_path, a_config(server=server)))
+        found = connection.load(written(tmp_path, a_config(server=server)))
         assert (found.host, found.port, found.is_encrypted) == (host, port, True)
 
     def test_a_context_can_be_chosen(self, tmp_path: Path) -> None:
         content = a_config()
         content["contexts"].append({"name": "there", "context": {"cluster": "one", "namespace": "theirs"}})
-        assert kubeconfig.load(written(tmp_path, content), "there").namespace == "theirs"
+        assert connection.load(written(tmp_path, content), "there").namespace == "theirs"
         with pytest.raises(KubeconfigError, match='there is no context "nowhere"; it has "here", "there"'):
-            kubeconfig.load(written(tmp_path, content), "nowhere")
+            connection.load(written(tmp_path, content), "nowhere")
 
     def test_the_namespace_is_default_unless_set(self, tmp_path: Path) -> None:
         content = a_config()
         del content["contexts"][0]["context"]["namespace"]
-        assert kubeconfig.load(written(tmp_path, content)).namespace == "default"
+        assert connection.load(written(tmp_path, content)).namespace == "default"
 
     def test_tls_settings_are_read(self, tmp_path: Path, authority: pki.Authority) -> None:
         inline = data(authority.certificate)
         content = a_config(**{"certificate-authority-data": inline, "tls-server-name": "kubernetes"})
-        found = kubeconfig.load(written(tmp_path, content))
+        found = connection.load(written(tmp_path, content))
         assert found.tls_server_name == "kubernetes"
         context = found.tls_context("")
         assert context.verify_mode is ssl.CERT_REQUIRED
         assert len(context.get_ca_certs()) == 1, "the system's authorities are not trusted"
 
     def test_verification_is_skipped_only_if_asked_for(self, tmp_path: Path) -> None:
-        found = kubeconfig.load(written(tmp_path, a_config(**{"insecure-skip-tls-verify": True})))
+        found = connection.load(written(tmp_path, a_config(**{"insecure-skip-tls-verify": True})))
         assert found.insecure
         assert found.tls_context("").verify_mode is ssl.CERT_NONE
 
@@ -96,7 +96,7 @@ class TestConnection:
             for key, path in paths.items():
                 (tmp_path / key).write_bytes(path.read_bytes())
             user = {key: key for key in paths}  # relative to the kubeconfig
-        found = kubeconfig.load(written(tmp_path, a_config(user)))
+        found = connection.load(written(tmp_path, a_config(user)))
         found.tls_context(found.certificate)
         assert found.credentials.get().certificate == found.certificate
 
@@ -105,12 +105,12 @@ class TestConnection:
     ) -> None:
         pair = authority.sign("client", "someone")
         certificate = f"friendlyName: J\u00fcrgen \ud800\n{pair.certificate.read_text()}\n{pair.key.read_text()}"
-        kubeconfig.load(written(tmp_path, a_config())).tls_context(certificate)
+        connection.load(written(tmp_path, a_config())).tls_context(certificate)
 
     def test_a_key_of_another_certificate_is_rejected(self, tmp_path: Path, authority: pki.Authority) -> None:
         pair, other = authority.sign("client", "someone"), authority.sign("other", "someone")
         file = written(tmp_path, a_config({"client-certificate": str(pair.certificate), "client-key": str(other.key)}))
-        found = kubeconfig.load(file)
+        found = connection.load(file)
         with pytest.raises(KubeconfigError, match=f"{file}: client-certificate or client-key is invalid") as refused:
             found.tls_context(found.certificate)
         assert "\n" not in str(refused.value)
@@ -124,7 +124,7 @@ class TestConnection:
         ],
     )
     def test_a_proxy_is_read(self, tmp_path: Path, url: str, proxy: Proxy) -> None:
-        assert kubeconfig.load(written(tmp_path, a_config(**{"proxy-url": url}))).proxy == proxy
+        assert connection.load(written(tmp_path, a_config(**{"proxy-url": url}))).proxy == proxy
 
 
 class TestCredentials:
@@ -139,13 +139,13 @@ class TestCredentials:
         ],
     )
     def test_static_credentials(self, tmp_path: Path, user: Json, header: str) -> None:
-        found = kubeconfig.load(written(tmp_path, a_config(user)))
+        found = connection.load(written(tmp_path, a_config(user)))
         assert isinstance(found.credentials.source, Static)
         assert found.credentials.get().authorization == header
 
     def test_a_token_file_is_preferred_to_a_token(self, tmp_path: Path) -> None:
         (tmp_path / "token").write_text("from-a-file\n")
-        found = kubeconfig.load(written(tmp_path, a_config({"token": "fixed", "tokenFile": "token"})))
+        found = connection.load(written(tmp_path, a_config({"token": "fixed", "tokenFile": "token"})))
         assert isinstance(found.credentials.source, TokenFile)
         assert found.credentials.get().authorization == "Bearer from-a-file"
 
@@ -161,7 +161,7 @@ class TestCredentials:
         }
         extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": 7}}
         cluster = {"tls-server-name": "kubernetes", "extensions": [extension]}
-        found = kubeconfig.load(written(tmp_path, a_config({"exec": plugin}, server="https://a:1", **cluster)))
+        found = connection.load(written(tmp_path, a_config({"exec": plugin}, server="https://a:1", **cluster)))
         source = found.credentials.source
         assert isinstance(source, ExecPlugin)
         assert os.path.normpath(source.command) == str(tmp_path / "bin" / "login")
@@ -170,7 +170,7 @@ class TestCredentials:
 
     def test_a_program_without_a_slash_is_found_in_path(self, tmp_path: Path) -> None:
         plugin = {"apiVersion": f"{EXEC}/v1", "command": "login"}
-        source = kubeconfig.load(written(tmp_path, a_config({"exec": plugin}))).credentials.source
+        source = connection.load(written(tmp_path, a_config({"exec": plugin}))).credentials.source
         assert isinstance(source, ExecPlugin)
         assert (source.command, source.cluster, source.interactive_mode) == ("login", None, "IfAvailable")
 
@@ -266,7 +266,7 @@ def test_a_broken_kubeconfig_is_rejected_in_one_line_that_names_it(
 ) -> None:
     file = written(tmp_path, content)
     with pytest.raises(KubeconfigError, match=complaint) as refused:
-        kubeconfig.load(file)
+        connection.load(file)
     assert str(refused.value).startswith(f"{file}: ")
     assert str(refused.value).isprintable()
     assert "secr" not in str(refused.value)
@@ -275,7 +275,7 @@ def test_a_broken_kubeconfig_is_rejected_in_one_line_that_names_it(
 def test_a_large_file_is_not_parsed(tmp_path: Path) -> None:
     file = written(tmp_path, "# " + "a" * 2**22)
     with pytest.raises(KubeconfigError, match="expected at most 4194304"):
-        kubeconfig.load(file)
+        connection.load(file)
 
 
 def test_aliases_and_merge_keys_work_and_are_bounded(tmp_path: Path) -> None:
@@ -285,21 +285,21 @@ shared: &shared {server: "https://a:1", insecure-skip-tls-verify: true}
 contexts: [{name: a, context: {cluster: a}}]
 clusters: [{name: a, cluster: {<<: *shared, server: "https://b:1"}}]
 """
-    found = kubeconfig.load(written(tmp_path, content))
+    found = connection.load(written(tmp_path, content))
     assert (found.server, found.insecure) == ("https://b:1", True)
     levels = [f"k{at}: &k{at} {{<<: [{', '.join([f'*k{at - 1}'] * 9)}]}}" for at in range(1, 20)]
     bomb = "k0: &k0 {" + ", ".join(f"a{at}: b" for at in range(1000)) + "}\n" + "\n".join(levels)
     with pytest.raises(KubeconfigError, match="too many merge keys"):
-        kubeconfig.load(written(tmp_path, bomb))
+        connection.load(written(tmp_path, bomb))
     with pytest.raises(KubeconfigError, match="current-context is not set"):
-        kubeconfig.load(written(tmp_path, "a: &a [*a]"))
+        connection.load(written(tmp_path, "a: &a [*a]"))
 
 
 def test_merged_lists_count_like_merged_mappings(tmp_path: Path) -> None:
     """Otherwise, 170 KB stand for a list of 500 million items."""
     small = "a: &a [" + "0," * 5_000 + "0]\nb: {" + "<<: *a," * 100 + "}\n"
     with pytest.raises(KubeconfigError, match="too many merge keys"):
-        kubeconfig.load(written(tmp_path, small))
+        connection.load(written(tmp_path, small))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be"])
@@ -312,17 +312,17 @@ def test_directives_are_bounded(tmp_path: Path, encoding: str, line_end: str, be
     mark = "\ufeff" if encoding == "utf-16-be" else ""
     file.write_bytes(f"{mark}{before}{directives}---\na: b\n".encode(encoding))
     with pytest.raises(KubeconfigError, match="it has too many directives"):
-        kubeconfig.load(file)
+        connection.load(file)
 
 
 def test_percent_signs_are_not_directives(tmp_path: Path) -> None:
-    assert kubeconfig.load(written(tmp_path, a_config() | {"note": "% " * 1000})).namespace == "mine"
+    assert connection.load(written(tmp_path, a_config() | {"note": "% " * 1000})).namespace == "mine"
 
 
 def test_a_name_of_a_file_cannot_control_the_terminal(tmp_path: Path) -> None:
     file = written(tmp_path, "[]", "a\x1b[2J\nb")
     with pytest.raises(KubeconfigError) as refused:
-        kubeconfig.load(file)
+        connection.load(file)
     assert str(refused.value).isprintable()
 
 
@@ -335,7 +335,7 @@ class TestMerging:
         (tmp_path / "a" / "token").write_text("first")
         users = written(tmp_path / "a", {"users": a_config({"tokenFile": "token"})["users"]})
         whole = written(tmp_path, a_config({"token": "second"}))
-        found = kubeconfig.load(f":{tmp_path}/none::{users}:{whole}:")
+        found = connection.load(f":{tmp_path}/none::{users}:{whole}:")
         assert (found.server, found.namespace) == ("https://192.0.2.1:6443/prefix", "mine")
         assert found.credentials.get().authorization == "Bearer first"
 
@@ -349,19 +349,19 @@ class TestMerging:
     def test_the_broken_file_is_named(self, tmp_path: Path, content: str) -> None:
         broken, whole = written(tmp_path, content, "broken"), written(tmp_path, a_config())
         with pytest.raises(KubeconfigError, match=f"^{broken}: "):
-            kubeconfig.load(f"{whole}:{broken}")
+            connection.load(f"{whole}:{broken}")
 
     def test_a_folder_is_not_a_kubeconfig(self, tmp_path: Path) -> None:
         with pytest.raises(KubeconfigError, match=f"cannot read {tmp_path}: Is a directory"):
-            kubeconfig.load(tmp_path)
+            connection.load(tmp_path)
 
     @pytest.mark.parametrize("named", ["/nowhere/a:/nowhere/b", ":", "/nowhere"])
     def test_if_none_exists_all_are_named(self, named: str) -> None:
         with pytest.raises(MissingError, match=f"cannot read {named}: No such file or directory"):
-            kubeconfig.load(named)
+            connection.load(named)
 
     def test_a_path_can_contain_the_separator(self, tmp_path: Path) -> None:
-        assert kubeconfig.load(written(tmp_path, a_config(), "a:b")).namespace == "mine"
+        assert connection.load(written(tmp_path, a_config(), "a:b")).namespace == "mine"
 
 
 class TestOrder:
@@ -382,7 +382,7 @@ class TestOrder:
     IN_POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}  # noqa: RUF012
 
     def server(self, folder: str, environ: dict[str, str], explicit: Path | None = None) -> str:
-        return kubeconfig.load(explicit, environ=environ, folder=folder).server
+        return connection.load(explicit, environ=environ, folder=folder).server
 
     def test_explicit_then_variable_then_pod_then_home(self, tmp_path: Path, folder: str, home: Path) -> None:
         explicit = written(tmp_path, a_config(server="https://explicit"), "explicit")
@@ -408,7 +408,7 @@ class TestOrder:
     @pytest.mark.parametrize("host", ["fd00::1", "[fd00::1]"])
     def test_a_pod_uses_its_account(self, folder: str, host: str) -> None:
         environ = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": "6443"}
-        found = kubeconfig.load(environ=environ, folder=folder)
+        found = connection.load(environ=environ, folder=folder)
         assert (found.server, found.host, found.port) == ("https://[fd00::1]:6443", "fd00::1", 6443)
         assert found.namespace == "pods"
         assert found.credentials.get().authorization == "Bearer pods-token"
@@ -419,14 +419,14 @@ class TestOrder:
     )
     def test_a_service_that_cannot_be_addressed_is_rejected(self, folder: str, name: str, value: str) -> None:
         with pytest.raises(KubeconfigError, match="KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: ") as refused:
-            kubeconfig.load(environ=self.IN_POD | {f"KUBERNETES_SERVICE_{name}": value}, folder=folder)
+            connection.load(environ=self.IN_POD | {f"KUBERNETES_SERVICE_{name}": value}, folder=folder)
         assert len(str(refused.value)) < 300
 
     def test_what_is_missing_is_named(self, tmp_path: Path, folder: str) -> None:
         with pytest.raises(MissingError, match=r"no kubeconfig: .* ~/\.kube/config does not exist"):
-            kubeconfig.load(environ={}, folder=folder)
+            connection.load(environ={}, folder=folder)
         with pytest.raises(KubeconfigError, match="token does not exist; the pod needs a ServiceAccount"):
-            kubeconfig.load(environ=self.IN_POD, folder=str(tmp_path))
+            connection.load(environ=self.IN_POD, folder=str(tmp_path))
         Path(folder, "ca.crt").write_text("no certificate")
         with pytest.raises(KubeconfigError, match="certificate-authority is invalid"):
-            kubeconfig.load(environ=self.IN_POD, folder=folder).tls_context("")
+            connection.load(environ=self.IN_POD, folder=folder).tls_context("")

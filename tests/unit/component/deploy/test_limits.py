@@ -13,8 +13,8 @@ from typing import Protocol
 import httpx2
 import pytest
 
+from kubekit.connection import Connection
 from kubekit.credentials import Credentials, Identity, Source, Static
-from kubekit.kubeconfig import Connection
 from kubernetes_daemonset.deploy import limits
 from kubernetes_daemonset.deploy.cluster import Cluster, Unreachable, Unreadable
 from kubernetes_daemonset.deploy.plan import Ref
