@@ -1,7 +1,7 @@
 """Decide what this node needs next, from its Node object and the last check run.
 
-A check run can be an attempt. `verification.decide` decides about it as about the controller's attempts: retries,
-exhaustion, Karpenter, removed labels and closed gates work in the same way. In addition:
+`verification.decide` decides about attempts, whether they are check runs of this process or worker pods of the
+controller: retries, exhaustion, Karpenter, removed labels and closed gates work in the same way. In addition:
 
 - *Initial timeout*: afterwards, retries are slow, regardless of how many there were.
 - In continuous mode, verified nodes are checked again. A number of failed runs in a row closes the gate. Then the node

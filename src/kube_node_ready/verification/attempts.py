@@ -68,7 +68,7 @@ def _had_time_to_run(worker: Worker, policy: Policy) -> bool:
 
 
 def is_unconfirmed(attempt: Attempt) -> TypeGuard[Worker]:
-    """Whether it is a pod that this process did not create: a previous one did, or another client."""
+    """Whether it is a pod that is not known to be genuine: a previous process created it, or another client."""
     return isinstance(attempt, Worker) and not attempt.genuine
 
 
@@ -102,7 +102,7 @@ def seconds(snapshot: Snapshot, attempt: Attempt) -> float:
 
 
 def since_last_verdict(snapshot: Snapshot) -> timedelta:
-    """Return the time since the last verdict. If the record has no time, that is forever."""
+    """Return the time since the last verdict. If the record has no time, or one in the future, that is forever."""
     return since(snapshot.node.record.at, snapshot.now)
 
 
