@@ -302,11 +302,11 @@ def test_every_mistake_is_refused_with_its_place_at_the_first_try(said: str) -> 
     [
         (
             {"controller": {"replicas": 2, "leaderElection": {"enabled": False}}},
-            "controller.replicas is more than 1, which needs leader election",
+            "controller.replicas is more than 1, which requires leader election",
         ),
         (
             {"controller": {"metrics": {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}}},
-            "serviceMonitor and podMonitor together would read every series twice",
+            "serviceMonitor and podMonitor together would scrape every series twice",
         ),
         (
             {"controller": {"metrics": {"enabled": False, "serviceMonitor": {"enabled": True}}}},
@@ -318,11 +318,11 @@ def test_every_mistake_is_refused_with_its_place_at_the_first_try(said: str) -> 
         ),
         (
             {"controller": {"metrics": {"prometheusRule": {"enabled": True, "disabled": ["Nothing"]}}}},
-            "there is no alert Nothing; there are KubeNodeReadyDown, ",
+            '"Nothing" is invalid; expected one of KubeNodeReadyDown, ',
         ),
         (
             {**ONCE, "daemonset": {"metrics": {"prometheusRule": {"enabled": True, "disabled": ["Nothing"]}}}},
-            "daemonset.metrics.prometheusRule.disabled: there is no alert Nothing; there are KubeNodeReadyDown, ",
+            'daemonset.metrics.prometheusRule.disabled: "Nothing" is invalid; expected one of KubeNodeReadyDown, ',
         ),
         (
             {"controller": {"metrics": {"enabled": False, "prometheusRule": {"enabled": True}}}},
@@ -334,24 +334,24 @@ def test_every_mistake_is_refused_with_its_place_at_the_first_try(said: str) -> 
         ),
         (
             {**ONCE, "daemonset": {"nodeAffinity": {"a": []}, "affinity": {"nodeAffinity": {"b": []}}}},
-            "daemonset.nodeAffinity and daemonset.affinity.nodeAffinity are the same; give one",
+            "daemonset.nodeAffinity cannot be combined with daemonset.affinity.nodeAffinity; set one of them",
         ),
-        ({**ONCE, "config": {"checkInterval": "2h"}}, "checkInterval is 2h, and must be from 1s to 1h"),
-        ({**ONCE, "config": {"initialTimeout": "61m"}}, "initialTimeout is 61m, and must be from 1s to 1h"),
+        ({**ONCE, "config": {"checkInterval": "2h"}}, "checkInterval: 2h is invalid; expected a duration from 1s to 1h"),
+        ({**ONCE, "config": {"initialTimeout": "61m"}}, "initialTimeout: 61m is invalid; expected a duration from 1s to 1h"),
         (
             {**ONCE, "config": {"initialTimeout": "5s"}},
-            "checkTimeout is 10s, and must not be more than initialTimeout, 5s",
+            "checkTimeout: 10s is invalid; expected at most initialTimeout, 5s",
         ),
         (
             {**ONCE, "config": {"initialTimeout": "12s"}, "worker": {"config": {"checkTimeoutSeconds": 12.5}}},
-            "checkTimeout is 12.5s, and must not be more than initialTimeout, 12s",
+            "checkTimeout: 12.5s is invalid; expected at most initialTimeout, 12s",
         ),
-        ({"config": {"initialTimeout": "5s"}}, "config.initialTimeout is 5s, and must be from 10s to 1h"),
-        ({"config": {"initialTimeout": "2h"}}, "config.initialTimeout is 2h, and must be from 10s to 1h"),
-        ({"config": {"checkTimeout": "2h"}}, "config.checkTimeout is 2h, and must be from 1s to 1h"),
-        ({"config": {"checkInterval": "9s"}}, "config.checkInterval is 9s, and must be from 10s to 1h"),
-        ({"config": {"maxRetries": 0}}, "config.maxRetries is 0, which is for deploymentMode=daemonset"),
-        ({**ONCE, "config": {"deleteFailedNode": True}}, "deleteFailedNode is for deploymentMode=controller"),
+        ({"config": {"initialTimeout": "5s"}}, "config.initialTimeout: 5s is invalid; expected a duration from 10s to 1h"),
+        ({"config": {"initialTimeout": "2h"}}, "config.initialTimeout: 2h is invalid; expected a duration from 10s to 1h"),
+        ({"config": {"checkTimeout": "2h"}}, "config.checkTimeout: 2h is invalid; expected a duration from 1s to 1h"),
+        ({"config": {"checkInterval": "9s"}}, "config.checkInterval: 9s is invalid; expected a duration from 10s to 1h"),
+        ({"config": {"maxRetries": 0}}, "config.maxRetries: 0 is invalid with deploymentMode=controller; expected 1 or more"),
+        ({**ONCE, "config": {"deleteFailedNode": True}}, "deleteFailedNode: true is invalid with deploymentMode=daemonset; expected false"),
         (
             {**ONCE, "daemonset": {"metrics": {"serviceMonitor": {"enabled": True}}}},
             "daemonset.metrics.serviceMonitor.enabled: true is invalid; expected daemonset.metrics.podMonitor, because",
@@ -1692,7 +1692,7 @@ def test_the_notes_tell_how_to_begin_what_to_watch_and_how_to_end() -> None:
 def test_the_notes_warn_of_an_image_that_no_registry_has(mode: Mapping[str, Any]) -> None:
     """As `helm install` without further values asks for it; with the two commands that help."""
     said = chart.notes(mode)
-    assert f"THE IMAGE kube-node-ready:{__version__} NAMES NO REGISTRY" in said
+    assert f"THE IMAGE kube-node-ready:{__version__} HAS NO REGISTRY" in said
     archive = f"oci-archive:dist/kube-node-ready-{__version__}.tar"
     assert f"  make image && skopeo copy --all {archive} docker://REGISTRY/kube-node-ready:{__version__}\n" in said
     assert "--reset-then-reuse-values --set image.repository=REGISTRY/kube-node-ready\n" in said

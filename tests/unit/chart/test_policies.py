@@ -147,4 +147,4 @@ def test_the_workers_namespace_of_the_configuration_wins() -> None:
 @pytest.mark.parametrize("name", ["", "ns", "kube-system", "default"])
 def test_a_namespace_that_holds_other_things_is_not_created(name: str) -> None:
     said = chart.refusal({"worker": {"namespace": name, "createNamespace": True}}, namespace="ns")
-    assert f"worker.createNamespace: namespace {name or 'ns'} is not the workers' own" in said
+    assert f"worker.createNamespace: namespace {name or 'ns'} is not dedicated to workers" in said

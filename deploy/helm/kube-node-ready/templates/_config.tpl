@@ -87,7 +87,7 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- with $short.checkTimeout }}{{ include "kube-node-ready.bounded" (list "config.checkTimeout" . 1) }}{{ end -}}
 {{- with $short.checkInterval }}{{ include "kube-node-ready.bounded" (list "config.checkInterval" . 10) }}{{ end -}}
 {{- if and (hasKey $short "maxRetries") (lt (int $short.maxRetries) 1) -}}
-{{- fail "config.maxRetries is 0, which is for deploymentMode=daemonset: the controller counts attempts from 1" -}}
+{{- fail "config.maxRetries: 0 is invalid with deploymentMode=controller; expected 1 or more" -}}
 {{- end -}}
 {{- range $key, $value := $short -}}
 {{- if hasKey $places $key -}}
@@ -123,15 +123,15 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- end -}}
 {{- range $key, $value := .Values.config }}{{ $_ := set $config $key $value }}{{ end -}}
 {{- if $config.deleteFailedNode -}}
-{{- fail "deleteFailedNode is for deploymentMode=controller: a pod sees its own node only, and not how many others fail" -}}
+{{- fail "deleteFailedNode: true is invalid with deploymentMode=daemonset; expected false, because a pod has no information about other nodes" -}}
 {{- end -}}
 {{- range list "initialTimeout" "checkInterval" -}}
 {{- include "kube-node-ready.bounded" (list . (get $config .) 1) -}}
 {{- end -}}
 {{- $all := include "kube-node-ready.seconds" $config.initialTimeout | float64 -}}
 {{- if gt (include "kube-node-ready.seconds" $config.checkTimeout | float64) $all -}}
-{{- $times := printf "%s, and must not be more than initialTimeout, %s" $config.checkTimeout $config.initialTimeout -}}
-{{- fail (printf "checkTimeout is %s" $times) -}}
+{{- $text := "checkTimeout: %s is invalid; expected at most initialTimeout, %s" -}}
+{{- fail (printf $text $config.checkTimeout $config.initialTimeout) -}}
 {{- end -}}
 {{- toYaml $config -}}
 {{- end -}}

@@ -127,7 +127,7 @@ pullPolicy: {{ $own.pullPolicy | default $top.pullPolicy }}
 {{- $image := include "kube-node-ready.image.parts" (list . $own) | fromYaml -}}
 {{- if not (include "kube-node-ready.image.hasRegistry" $image.repository) }}
 
-THE IMAGE {{ include "kube-node-ready.image" (list . $own) }} NAMES NO REGISTRY. No image is published yet: unless your nodes have it,
+THE IMAGE {{ include "kube-node-ready.image" (list . $own) }} HAS NO REGISTRY. No image is published yet: unless your nodes have it,
 they try to pull it from their default registry, and pods end in ImagePullBackOff. From a checkout, with your registry:
   make image && skopeo copy --all oci-archive:dist/kube-node-ready-{{ .Chart.AppVersion }}.tar docker://REGISTRY/kube-node-ready:{{ $image.tag }}
   helm upgrade {{ .Release.Name }} CHART -n {{ .Release.Namespace }} --reset-then-reuse-values --set image.repository=REGISTRY/kube-node-ready
@@ -137,7 +137,7 @@ they try to pull it from their default registry, and pods end in ImagePullBackOf
 {{- if ne $worker.repository $image.repository }}
 
 WORKERS HAVE ANOTHER IMAGE THAN THE CONTROLLER: {{ $worker.repository }}, not {{ $image.repository }}.
-A worker of another program reports nothing that the controller can read, and then no node passes.
+The controller cannot read the reports of another program, so no node passes.
 Set image.repository for both, and remove controller.image and controller.config.worker.image, unless both are the same
 program.
 {{- end }}
@@ -176,12 +176,12 @@ program.
 {{- addf (mulf $hours 3600) (mulf $minutes 60) $seconds -}}
 {{- end -}}
 
-{{/* (list "checkInterval" "2h" 1): refuses what the program would, a time of more than an hour or too short. */}}
+{{/* (list "checkInterval" "2h" 1): rejects what the program rejects, a duration that is too short or above an hour. */}}
 {{- define "kube-node-ready.bounded" -}}
 {{- $seconds := include "kube-node-ready.seconds" (index . 1) | float64 -}}
 {{- $least := index . 2 -}}
 {{- if or (lt $seconds (float64 $least)) (gt $seconds 3600.0) -}}
-{{- fail (printf "%s is %s, and must be from %ds to 1h" (index . 0) (index . 1) $least) -}}
+{{- fail (printf "%s: %s is invalid; expected a duration from %ds to 1h" (index . 0) (index . 1) $least) -}}
 {{- end -}}
 {{- end -}}
 

@@ -9,7 +9,7 @@ The alerts of either mode, from a file of the chart. A dict of:
 {{- $rule := (get $root.Values .component).metrics.prometheusRule -}}
 {{- $mode := .mode | default "" -}}
 {{- if not .served -}}
-{{- fail (printf "%s is enabled, but metrics are not; enable them, or leave the alerts out" $place) -}}
+{{- fail (printf "%s is enabled, but metrics are not; enable them, or disable the alerts" $place) -}}
 {{- end -}}
 {{- $text := $root.Files.Get .file | replace "%NAMESPACE%" $root.Release.Namespace -}}
 {{- range $word, $meaning := .words -}}
@@ -25,7 +25,7 @@ The alerts of either mode, from a file of the chart. A dict of:
 {{- end -}}
 {{- range $rule.disabled -}}
 {{- if not (has . $known) -}}
-{{- fail (printf "%s.disabled: there is no alert %s; there are %s" $place . (join ", " $known)) -}}
+{{- fail (printf "%s.disabled: \"%s\" is invalid; expected one of %s" $place . (join ", " $known)) -}}
 {{- end -}}
 {{- end -}}
 apiVersion: monitoring.coreos.com/v1

@@ -6,7 +6,7 @@ and starts again when the label is removed. Terms are alternatives, so each of t
 {{- $affinity := deepCopy .Values.daemonset.affinity -}}
 {{- with .Values.daemonset.nodeAffinity -}}
 {{- if $affinity.nodeAffinity -}}
-{{- fail "daemonset.nodeAffinity and daemonset.affinity.nodeAffinity are the same; give one" -}}
+{{- fail "daemonset.nodeAffinity cannot be combined with daemonset.affinity.nodeAffinity; set one of them" -}}
 {{- end -}}
 {{- $_ := set $affinity "nodeAffinity" (deepCopy .) -}}
 {{- end -}}
