@@ -14,15 +14,15 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._node = node
         self.status = self._gauge("status", "1 while this node is verified")
-        self.dns_seconds = self._gauge("dns_duration_seconds", "Time the slowest DNS check of the last round took")
-        self.api_seconds = self._gauge("api_duration_seconds", "Time the API check of the last round took")
-        self.completed = self._gauge("completion_timestamp", "When the last round of checks came to its end")
-        self.in_a_row = self._gauge("consecutive_failures", "Rounds in a row that failed, attempts included")
+        self.dns_seconds = self._gauge("dns_duration_seconds", "Duration of the slowest DNS check of the last round")
+        self.api_seconds = self._gauge("api_duration_seconds", "Duration of the API check of the last round")
+        self.completed = self._gauge("completion_timestamp", "End time of the last round of checks")
+        self.in_a_row = self._gauge("consecutive_failures", "Consecutive failed rounds of checks, including attempts")
         self.failures = self._counter("failures", "Rounds in which this check failed", "check")
         for check in CHECKS:
             self.failures.labels(node, check)
         self.gates_closed = self._counter("gate_restored", "Times the gate was closed again").labels(node)
-        self.contested = self._counter("gate_contested", "Contested releases: undone again and again").labels(node)
+        self.contested = self._counter("gate_contested", "Releases that another client undid repeatedly").labels(node)
         self.rejected = self._counter("release_rejected", "Times the API server rejected the release").labels(node)
         build = Gauge(
             "kube_node_ready_build_info", "Always 1", ["version", "commit_hash", "build_date"], registry=self.registry

@@ -163,97 +163,115 @@ class Metrics:
 
     def _declare_verification(self) -> None:
         statuses = ("success", "failed")
-        self.verifications = self._counter("verifications", "Attempts that came to a verdict", status=statuses)
-        self.attempts = self._counter("verification_attempts", "The same, under its older name", status=statuses)
-        self.retries = self._counter("verification_retries", "Failures on record, each followed by another attempt")
-        self.exhausted = self._counter("verification_exhausted", "Nodes that failed maxRetries times in a row")
-        self.check_failures = self._counter("check_failures", "Targets that failed, by check", check=CHECKS)
-        self.check_seconds = self._histogram(
-            "check_duration_seconds", "Time a check took on the node", _CHECK_SECONDS, check=CHECKS
+        self.verifications = self._counter("verifications", "Completed attempts", status=statuses)
+        self.attempts = self._counter(
+            "verification_attempts", "Completed attempts, under the older name of the series", status=statuses
         )
-        took, targets = "Time they took", (*sorted(self._known_targets), _OTHER)
-        self.dns_checks = self._counter("dns_check", "Names asked for", domain=targets, status=statuses)
-        self.dns_seconds = self._histogram("dns_check_duration_seconds", took, _CHECK_SECONDS, domain=targets)
-        self.network_checks = self._counter("network_check", "Connections tried", address=targets, status=statuses)
-        self.network_seconds = self._histogram("network_check_duration_seconds", took, _CHECK_SECONDS, address=targets)
+        self.retries = self._counter("verification_retries", "Failed attempts that are retried")
+        self.exhausted = self._counter("verification_exhausted", "Nodes that failed maxRetries times in a row")
+        self.check_failures = self._counter("check_failures", "Failed targets, by check", check=CHECKS)
+        self.check_seconds = self._histogram(
+            "check_duration_seconds", "Duration of a check on the node", _CHECK_SECONDS, check=CHECKS
+        )
+        duration, targets = "Duration of these checks", (*sorted(self._known_targets), _OTHER)
+        self.dns_checks = self._counter("dns_check", "DNS names resolved", domain=targets, status=statuses)
+        self.dns_seconds = self._histogram("dns_check_duration_seconds", duration, _CHECK_SECONDS, domain=targets)
+        self.network_checks = self._counter(
+            "network_check", "Network targets connected to", address=targets, status=statuses
+        )
+        self.network_seconds = self._histogram(
+            "network_check_duration_seconds", duration, _CHECK_SECONDS, address=targets
+        )
         kinds = tuple(_KUBERNETES_CHECKS.values())
         self.kubernetes_checks = self._counter(
-            "kubernetes_check", "Questions to the API server", check_type=kinds, status=statuses
+            "kubernetes_check", "Checks that query the API server", check_type=kinds, status=statuses
         )
         self.kubernetes_seconds = self._histogram(
-            "kubernetes_check_duration_seconds", took, _CHECK_SECONDS, check_type=kinds
+            "kubernetes_check_duration_seconds", duration, _CHECK_SECONDS, check_type=kinds
         )
 
     def _declare_controller(self) -> None:
         self.build = Gauge(
             f"{_PREFIX}_build_info", "Always 1", ["version", "commit_hash", "build_date"], registry=self.registry
         )
-        self.healthy = self._gauge("controller_healthy", "1 while this process works")
-        self.start_time = self._gauge("controller_start_time_seconds", "When this process started")
+        self.healthy = self._gauge("controller_healthy", "1 while this process is healthy")
+        self.start_time = self._gauge("controller_start_time_seconds", "Start time of this process")
         self.leader = self._gauge("controller_leader_election_status", "1 while this process holds the Lease")
-        self.lease_duration = self._gauge("controller_leader_election_lease_duration_seconds", "As configured")
-        self.transitions = self._counter(
-            "controller_leader_election_transitions", "Changes of the Lease's holder that we saw"
+        self.lease_duration = self._gauge(
+            "controller_leader_election_lease_duration_seconds", "Configured duration of the Lease"
         )
+        self.transitions = self._counter("controller_leader_election_transitions", "Observed changes of the leader")
         self.reconciliations = self._counter(
-            "controller_reconciliation", "Looks at a node, by what came of it", result=tuple(Phase)
+            "controller_reconciliation", "Reconciles, by the resulting phase of the node", result=tuple(Phase)
         )
-        self.reconcile_errors = self._counter("controller_reconcile_errors", "Looks that ended in an error")
+        self.reconcile_errors = self._counter("controller_reconcile_errors", "Reconciles that ended with an error")
         self.errors_by_type = self._counter(
-            "controller_reconciliation_errors", "The same, by kind of error", error_type=()
+            "controller_reconciliation_errors", "Reconciles that ended with an error, by type", error_type=()
         )
         self.reconcile_seconds = self._histogram(
-            "controller_reconciliation_duration_seconds", "Time one look took, writes included", _RECONCILE_SECONDS
+            "controller_reconciliation_duration_seconds",
+            "Duration of a reconcile, including its writes",
+            _RECONCILE_SECONDS,
         )
         self.queue_seconds = self._histogram(
-            "controller_reconcile_queue_latency_seconds", "Time a node waited for its turn", _QUEUE_SECONDS
+            "controller_reconcile_queue_latency_seconds", "Time a node waited in the queue", _QUEUE_SECONDS
         )
         self.api_requests = self._counter(
             "controller_api_requests", "Requests to the API server", verb=(), resource=(), code=()
         )
         self.api_seconds = self._histogram(
-            "controller_api_request_duration_seconds", "Time until they were answered", _CALL_SECONDS, verb=()
+            "controller_api_request_duration_seconds", "Duration of requests to the API server", _CALL_SECONDS, verb=()
         )
         self.events = self._counter("controller_events", "Events written on Nodes", reason=tuple(EventReason))
-        self.conflicts = self._counter("controller_lost_races", "Writes that another writer came before")
-        self.watch_errors = self._counter("controller_watch_errors", "Watches that had to be opened again for an error")
+        self.conflicts = self._counter(
+            "controller_lost_races", "Writes rejected because another client changed the object"
+        )
+        self.watch_errors = self._counter("controller_watch_errors", "Watches restarted after an error")
 
     def _declare_nodes_written(self) -> None:
-        self.workers_created = self._counter("controller_worker_pods_created", "Worker pods made")
+        self.workers_created = self._counter("controller_worker_pods_created", "Worker pods created")
         self.workers_succeeded = self._counter("controller_worker_pods_succeeded", "Worker pods that passed")
         self.workers_failed = self._counter("controller_worker_pods_failed", "Worker pods that failed", reason=_CAUSES)
         self.workers_deleted = self._counter("controller_worker_pods_deleted", "Worker pods deleted")
         counter = self._counter(
-            "controller_worker_pod_creation_errors", "Worker pods that could not be made", error_type=_REJECTION_REASONS
+            "controller_worker_pod_creation_errors",
+            "Worker pods that could not be created",
+            error_type=_REJECTION_REASONS,
         )
         self.creation_errors = ClosedCounter(counter, _REJECTION_REASONS)
         self.worker_seconds = self._histogram(
             "controller_worker_pod_duration_seconds",
-            "From creation to verdict",
+            "Time from the creation of a worker pod to its result",
             _WORKER_SECONDS,
             result=("success", "failed"),
         )
         self.taint_removals = self._counter("node_taint_removal", "Gate taints removed", status=("success",))
         self.label_adds = self._counter("node_label_add", "Verified labels set", status=("success",))
         self.taints_removed = self._counter(
-            "controller_taints_removed", "Gate taints removed", taint_key=[gate.key for gate in self._policy.gates]
+            "controller_taints_removed",
+            "Gate taints removed, by key",
+            taint_key=[gate.key for gate in self._policy.gates],
         )
-        self.labels_applied = self._counter("controller_labels_applied", "Labels set", label_key=[self._policy.label])
+        self.labels_applied = self._counter(
+            "controller_labels_applied", "Verified labels set, by key", label_key=[self._policy.label]
+        )
         self.deletions = self._counter("node_deletion", "Failed nodes removed", status=("success", "failed"))
-        self.gates_closed = self._counter("gates_closed", "Gates closed again, since a verified node kept failing")
-        self.gates_kept_open = self._counter(
-            "gates_kept_open", "Gates not closed, since so many nodes failed that the cluster must be at fault"
+        self.gates_closed = self._counter(
+            "gates_closed", "Gates closed again after repeated failures of a verified node"
         )
-        self.gates_contested = self._counter("gates_contested", "Releases that another client undid, again and again")
+        self.gates_kept_open = self._counter(
+            "gates_kept_open", "Gates not closed, because too many nodes were failing at the same time"
+        )
+        self.gates_contested = self._counter("gates_contested", "Releases that another client undid repeatedly")
         self.writes_rejected = self._counter(
             "node_writes_rejected",
-            "Nodes whose release or record the API server rejected",
+            "Releases or records that the API server rejected",
             write=("release", "record"),
         )
         self.records_changed = self._counter(
             "records_changed", "Verification records that another client changed to a verdict"
         )
-        self.removals_blocked = self._counter("removals_blocked", "Removals that the budget or a halt forbade")
+        self.removals_blocked = self._counter("removals_blocked", "Removals blocked, such as by the budget or a pause")
 
     def _counter(self, name: str, text: str, **labels: Iterable[str]) -> Counter:
         metric = Counter(f"{_PREFIX}_{name}", text, list(labels), registry=self.registry)

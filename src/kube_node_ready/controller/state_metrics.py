@@ -49,10 +49,10 @@ class StateCollector(Collector):
             yield _gauge_family(f"{_CONTROLLER}_nodes_{status}", f"Nodes that are {status}", statuses[status])
         degraded = sum(map(reverify.is_degraded, nodes)) if self._policy.reverification else 0
         yield _gauge_family(
-            f"{_CONTROLLER}_nodes_doubtful", "Verified nodes that failed when they were checked again", degraded
+            f"{_CONTROLLER}_nodes_doubtful", "Verified nodes whose last re-verification failed", degraded
         )
         yield _gauge_family(
-            f"{_CONTROLLER}_reconcile_queue_depth", "Nodes waiting for their turn", self._state.queue_depth
+            f"{_CONTROLLER}_reconcile_queue_depth", "Nodes waiting in the queue", self._state.queue_depth
         )
         yield from self._workers()
         if self._policy.removal:
@@ -70,7 +70,7 @@ class StateCollector(Collector):
         by_status.add_metric(["succeeded"], _value(self._succeeded))
         yield by_status
         active = states[State.PENDING] + states[State.RUNNING]
-        yield _gauge_family(f"{_CONTROLLER}_worker_pods_active", "Worker pods that have no verdict yet", active)
+        yield _gauge_family(f"{_CONTROLLER}_worker_pods_active", "Worker pods that are pending or running", active)
 
 
 def _value(counter: Counter) -> float:
@@ -92,10 +92,10 @@ def _budget(nodes: list[Node], removals: Iterable[Removal], policy: RemovalPolic
 
 def _each_node(nodes: list[Node], phases: Mapping[str, Phase], policy: Policy) -> Iterator[Metric]:
     status = GaugeMetricFamily(
-        f"{_PREFIX}_verification_status", "1 for the status a node has", labels=["node", "status"]
+        f"{_PREFIX}_verification_status", "1 for the current status of the node", labels=["node", "status"]
     )
     seconds = GaugeMetricFamily(
-        f"{_PREFIX}_verification_duration_seconds", "Time the last attempt took", labels=["node"]
+        f"{_PREFIX}_verification_duration_seconds", "Duration of the last attempt", labels=["node"]
     )
     failures = GaugeMetricFamily(f"{_CONTROLLER}_node_retry_count", "Failures in a row", labels=["node"])
     retries = GaugeMetricFamily(f"{_PREFIX}_retry_attempts_total", "Failures in a row", labels=["node"])
