@@ -15,7 +15,7 @@ What only a pod can try, such as to reach other pods, is skipped and says so; wh
 The program is bin/kube-node-ready-worker, if `make build-worker` made one, or else the checkout's own. The one in bin/
 needs a Python and nothing else: copied to a node, it checks that very node.
 
-Exit codes: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 no access to Kubernetes, 10 an unexpected error.
+Exit codes: 0 nothing failed, 1 a check failed, 2 a setting is invalid, 3 the API server is not reachable, 10 unexpected error.
 END
 }
 

@@ -59,9 +59,9 @@ def controller(argv: Sequence[str] | None = None) -> NoReturn:
 
     parser = argparse.ArgumentParser(
         prog="kube-node-ready-controller",
-        description="Watches for gated nodes, runs a worker on each, and opens the gate of those that pass.",
-        epilog="Exit codes: 0 stopped by a signal, 1 lost the Lease, 2 bad configuration, 3 no access to Kubernetes, "
-        "10 an unexpected error, such as a port that is taken.",
+        description="Watch for gated nodes, run a worker on each, and open the gate of those that pass.",
+        epilog="Exit codes: 0 stopped by a signal, 1 lost the Lease, 2 the configuration is invalid, "
+        "3 the API server is not reachable, 10 unexpected error, such as a port that is in use.",
     )
     version.add_flag(parser)
     parser.add_argument(
@@ -92,7 +92,7 @@ def _control(config: object) -> int:
     assert isinstance(config, Config)
     log.configure(config.logging.level, config.logging.format)
     for warning in config.warnings:
-        log.log("Configuration", level="warn", note=warning)
+        log.log("Configuration accepted with warning", level="warn", note=warning)
     for warning in images.warnings(config.worker.image, os.environ.get(images.VARIABLE, "")):
         log.log("Unexpected worker image configured", level="warn", reason=warning)
     try:

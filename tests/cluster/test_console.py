@@ -359,5 +359,5 @@ def test_nobody_at_home_is_one_sentence(site: Site, console: Console, tmp_path: 
     closed.write_text(yaml.safe_dump(content))
     told = Console(site, closed).ask("status")
     assert told.returncode == NO_ACCESS
-    assert told.stderr.startswith("kube-node-ready: the API server https://127.0.0.1:1 does not answer: ")
+    assert told.stderr.startswith("kube-node-ready: the API server https://127.0.0.1:1 does not respond: ")
     assert told.stderr.count("\n") == 1

@@ -218,14 +218,14 @@ def test_a_token_the_api_server_does_not_know_fails_the_api_check(plane: lab.Pla
     assert verdict.exit_code == 1
     assert verdict.failed == {"api", "network", "services", "payload"}
     assert verdict.causes == {"api"}
-    assert verdict.first_error.endswith("the API server does not accept our credentials (401)")
+    assert verdict.first_error.endswith("the API server rejects the credentials (401)")
 
 
 def test_a_missing_right_is_named(plane: lab.Plane, on_first: lab.Node) -> None:
     verdict = run_worker(plane, on_first, account="powerless")
     assert verdict.exit_code == 1
     assert verdict.failed == {"services", "network"}, verdict.message
-    assert "the right to get services in namespace kube-system is missing" in verdict.error(
+    assert "permission to get services in namespace kube-system is missing" in verdict.error(
         "services", "kube-system/kube-dns"
     )
     assert "system:serviceaccount:workers:powerless" in verdict.message

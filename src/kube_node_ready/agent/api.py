@@ -52,7 +52,7 @@ class Api:
         except NotSentError as error:
             raise InvalidRequest(str(error.__cause__), method) from error
         except (CheckFailedError, TimeoutError) as error:
-            raise Unreachable(0, "Unreachable", str(error) or f"no answer within {CALL_SECONDS:g} s", call) from error
+            raise Unreachable(0, "Unreachable", str(error) or f"no response within {CALL_SECONDS:g} s", call) from error
         if response.status >= _LOWEST_ERROR:
             after = response.headers.get("retry-after", "")
             is_json_patch = kind == JSON_PATCH

@@ -90,7 +90,7 @@ def choose(settings: Settings, folder: str | os.PathLike[str] = SERVICE_ACCOUNT)
 
     usual = kubeconfig.usual()
     found: ClusterAccess = (
-        FromKubeconfig(usual) if usual else NoCluster("there is neither a ServiceAccount nor a kubeconfig")
+        FromKubeconfig(usual) if usual else NoCluster("no ServiceAccount and no kubeconfig was found")
     )
     try:
         found = _usable(found)
@@ -105,7 +105,7 @@ def choose(settings: Settings, folder: str | os.PathLike[str] = SERVICE_ACCOUNT)
 def _without_kubeconfig(paths: str) -> NoCluster:
     """A leftover variable is ignored, as by kubectl. A flag for a missing file is an error."""
     log("Kubeconfig not found", level="warn", path=paths, note="checks that need a cluster are skipped")
-    return NoCluster(f"KUBECONFIG names {paths}, which does not exist")
+    return NoCluster(f"KUBECONFIG: {paths} does not exist")
 
 
 def _usable(reach: ClusterAccess) -> ClusterAccess:

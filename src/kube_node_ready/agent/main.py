@@ -54,7 +54,7 @@ def run(words: Sequence[str], environ: Mapping[str, str], *, folder: Folder = SE
         settings = load(flags.parse(words), environ)
         log.configure(settings.checks.log_level, settings.checks.log_format)
         for warning in settings.warnings:
-            log.log("Settings", level="warn", note=warning)
+            log.log("Configuration accepted with warning", level="warn", note=warning)
         access = cluster_access.choose(settings, folder)
         if settings.dry_run:
             return dry_run(settings, access)

@@ -65,7 +65,7 @@ class NodeClient:
             wire = _decode_node(response.body)
             conditions = _decode_conditions(response.body).status.conditions
         except msgspec.MsgspecError as error:
-            raise Unreachable(0, "Garbled", f"the answer is not a Node: {error}", f"GET {self._path}") from error
+            raise Unreachable(0, "Garbled", f"the response is not a Node: {error}", f"GET {self._path}") from error
         self.response = response
         shown = next((known.status for known in conditions if known.type == CONDITION), "")
         return Observation(

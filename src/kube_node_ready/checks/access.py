@@ -77,7 +77,7 @@ def once(look: Callable[[Deadline], T]) -> Callable[[Deadline], T]:
     def get(deadline: Deadline) -> T:
         # The first caller has about the same deadline, and its own error is more precise, so wait a little longer.
         if not lock.acquire(timeout=deadline.left() + GRACE_SECONDS / 2):
-            raise InconclusiveError(f"another check has waited for the same answer for {deadline}")
+            raise InconclusiveError(f"another check received no response to the same request within {deadline}")
         try:
             if not result and not failure:
                 try:
@@ -98,12 +98,14 @@ def once(look: Callable[[Deadline], T]) -> Callable[[Deadline], T]:
 def in_pod(environ: Mapping[str, str], folder: str | os.PathLike[str] = SERVICE_ACCOUNT) -> Access:
     host = environ.get("KUBERNETES_SERVICE_HOST", "")
     if not host:
-        raise NoAccessError("KUBERNETES_SERVICE_HOST is not set; the kubelet sets it in every pod, and this is none")
+        raise NoAccessError(
+            "KUBERNETES_SERVICE_HOST is not set; the kubelet sets it in every pod, and this is not a pod"
+        )
     port = environ.get("KUBERNETES_SERVICE_PORT", "") or "443"
     if not is_host(host):
         raise NoAccessError(f"KUBERNETES_SERVICE_HOST: {host!a} is invalid; expected an IP address or a host name")
     if not _is_port(port):
-        raise NoAccessError(f"KUBERNETES_SERVICE_PORT is {port!r}, and must be a port such as 443")
+        raise NoAccessError(f"KUBERNETES_SERVICE_PORT: {port!a} is invalid; expected a port such as 443")
     token, authority = _text_of(f"{folder}/token"), _text_of(f"{folder}/ca.crt")
     check_token(token, f"{folder}/token")
     return Access(host.strip("[]"), int(port), trusting(authority, f"{folder}/ca.crt"), token)
@@ -142,7 +144,7 @@ def trusting(authority: str, where: str) -> ssl.SSLContext:
     try:
         context.load_verify_locations(cadata=authority)
     except (ssl.SSLError, ValueError) as error:
-        raise NoAccessError(f"{where} holds no certificate in PEM format") from error
+        raise NoAccessError(f"{where} is invalid; expected a certificate in PEM format") from error
     return context
 
 
@@ -153,22 +155,22 @@ def json_of(response: Response, what: str, rule: str = "") -> dict[str, object]:
     """
     if response.status == FORBIDDEN:
         remedy = f"; add the RBAC rule {rule}" if rule else ""
-        raise CheckFailedError(f"the right to {what} is missing: {reason(response)}{remedy}")
+        raise CheckFailedError(f"permission to {what} is missing: {reason(response)}{remedy}")
     require_ok(response)
     try:
         result = _decode(response.body)
     except ValueError as error:
-        raise InconclusiveError(f"the API server's answer is not JSON: {error}") from error
+        raise InconclusiveError(f"the API server's response is not JSON: {error}") from error
     if not isinstance(result, dict):
-        raise InconclusiveError(f"the API server answers {type(result).__name__}, and should answer an object")
+        raise InconclusiveError(f"the API server returned {type(result).__name__}, expected a JSON object")
     return result
 
 
 def require_ok(response: Response) -> None:
     if response.status == UNAUTHORIZED:
-        raise InconclusiveError("the API server does not accept our credentials (401)")
+        raise InconclusiveError("the API server rejects the credentials (401)")
     if response.status != OK:
-        raise InconclusiveError(f"the API server answers {response.status}: {reason(response)}")
+        raise InconclusiveError(f"the API server returned HTTP {response.status}: {reason(response)}")
 
 
 def reason(response: Response) -> str:

@@ -35,7 +35,7 @@ def api_root(api: Access) -> ApiRoot:
 def authenticates(api_root: ApiRoot, deadline: Deadline) -> Evidence:
     response = api_root(deadline)
     if response.status == access.UNAUTHORIZED:
-        raise CheckFailedError("the API server does not accept our credentials (401)")
+        raise CheckFailedError("the API server rejects the credentials (401)")
     if response.status == access.FORBIDDEN:
         raise CheckFailedError(f"the API server forbids GET {_PATH} (403): {access.reason(response)}")
     if response.status != access.OK:
@@ -61,13 +61,13 @@ def large_messages_arrive(api: Access, path: str, deadline: Deadline) -> Evidenc
             raise CheckFailedError(f"{error}: {MTU_HINT}") from error
         raise
     if response.status == access.NOT_FOUND:
-        raise CheckFailedError("the API server does not have this path (404); payloadPath must name another")
+        raise CheckFailedError("the API server does not have this path (404); set payloadPath to another")
     if response.status != access.PARTIAL:
         access.require_ok(response)
     if len(response.body) < PAYLOAD_BYTES:
         raise CheckFailedError(
-            f"the answer has {len(response.body)} bytes, and proves nothing below {PAYLOAD_BYTES}; "
-            "payloadPath must name a larger one"
+            f"the response has {len(response.body)} bytes, expected at least {PAYLOAD_BYTES}; "
+            "set payloadPath to a path with a larger response"
         )
     return Evidence({"bytes": len(response.body)})
 
@@ -99,13 +99,13 @@ def _seconds(date: str) -> float:
     """Parse the date without `strptime`, whose names of months depend on the locale."""
     match = _DATE.fullmatch(date)
     if not match or match[2] not in _MONTHS:
-        raise InconclusiveError(f"the API server's Date header is {date[:40]!r}, and says no time")
+        raise InconclusiveError(f"the API server's Date header is invalid: {date[:40]!a}")
     month = _MONTHS.index(match[2]) + 1
     day, year, hour, minute, second = (int(match[at]) for at in (1, 3, 4, 5, 6))
     try:
         return dt.datetime(year, month, day, hour, minute, min(second, 59), tzinfo=dt.UTC).timestamp()
     except ValueError as error:
-        raise InconclusiveError(f"the API server's Date header is {date[:40]!r}, and says no time") from error
+        raise InconclusiveError(f"the API server's Date header is invalid: {date[:40]!a}") from error
 
 
 def _shown(moment: float) -> str:

@@ -135,7 +135,7 @@ def without_fault_of_one_peer(results: list[Result]) -> list[Result]:
     unknown = [result for result in results if _is_failed_lookup_of_peers(result)]
     if unknown:
         service = unknown[0].target
-        reason = f"the DNS servers of {service} could not be asked directly, and one might be at fault"
+        reason = f"the DNS servers of {service} could not be queried directly, and one might be at fault"
         return _not_counted(results, lambda peer: peer != "", reason)
     direct = [result for result in results if result.peer not in ("", ANY_PEER)]
     failed = {result.peer for result in direct if result.verdict is Verdict.FAILED}

@@ -29,7 +29,7 @@ def resolves(name: str, api_host: str) -> Evidence:
     try:
         addresses = transport.addresses_of(name)
     except socket.gaierror as error:
-        raise CheckFailedError(f"does not resolve: {error.strerror} (asked {resolver.read().shown})") from error
+        raise CheckFailedError(f"does not resolve: {error.strerror} (queried {resolver.read().shown})") from error
     if is_api_service(name):
         expect_address(api_host, addresses)
     return Evidence({"addresses": addresses})
@@ -52,7 +52,7 @@ def own_resolver_answers(name: str, deadline: Deadline) -> Evidence:
     """
     servers = resolver.read().servers
     if not servers:
-        raise SkippedError(f"{resolver.RESOLV_CONF} names no DNS server")
+        raise SkippedError(f"{resolver.RESOLV_CONF} lists no DNS server")
     errors = []
     for at, server in enumerate(servers):
         try:
@@ -80,7 +80,9 @@ def always_resolves(name: str, api_host: str, wanted: Sampling, deadline: Deadli
     result = _search(Name(name, kinds), used, deadline)
     if result is None:
         resolves(name, api_host)  # raises the error that every program gets
-        raise CheckFailedError(f"resolves only sometimes: {used.shown} denied it {_TIMES_TO_SEARCH} times before")
+        raise CheckFailedError(
+            f"resolves only sometimes: {used.shown} returned no address {_TIMES_TO_SEARCH} times before"
+        )
     server, question, seconds = result
     sample = dns_client.sample_by_tcp if used.by_tcp else dns_client.sample_by_udp
     ask = sample(server, dns_client.PORT, question, _judge(api_host if is_api_service(name) else ""))
@@ -147,7 +149,7 @@ def resolves_cluster_name(
     started = time.monotonic()
     reply = dns_client.ask(server, dns_client.PORT, question, deadline)
     if not reply.addresses:
-        raise CheckFailedError(f"the server answers, and knows no address of {cluster_name}")
+        raise CheckFailedError(f"the server returned no address for {cluster_name}")
     expect_address(api_host, list(reply.addresses))
     ask = dns_client.sample_by_udp(server, dns_client.PORT, question, _judge(api_host))
     details = _sampled(ask, server, wanted, deadline, time.monotonic() - started)
@@ -158,7 +160,7 @@ def _sampled(ask: sampling.Ask, server: str, wanted: Sampling, deadline: Deadlin
     try:
         return sampling.take(ask, wanted, deadline, first_answer=seconds)
     except CheckFailedError as error:
-        raise CheckFailedError(f"{error} (asked {server})") from error
+        raise CheckFailedError(f"{error} (queried {server})") from error
 
 
 def _judge(api_host: str) -> dns_client.Judge:

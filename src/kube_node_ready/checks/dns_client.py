@@ -68,21 +68,21 @@ def decode(data: bytes, question: Question, number: int) -> Reply:
     try:
         return _decode(data, question, number)
     except (struct.error, IndexError) as error:
-        raise MalformedError("it ends too early") from error
+        raise MalformedError("it is truncated") from error
 
 
 def _decode(data: bytes, question: Question, number: int) -> Reply:
     found, flags, questions, answers, _, _ = _HEADER.unpack_from(data)
     if found != number or not flags & _IS_RESPONSE:
-        raise MalformedError("it belongs to another question")
+        raise MalformedError("it belongs to another query")
     code = flags & 0xF
     truncated = bool(flags & _IS_TRUNCATED)
     if questions != 1:
-        raise MalformedError(f"it repeats {questions} questions")
+        raise MalformedError(f"it has {questions} questions, expected 1")
     name, at = _name(data, _HEADER.size)
     kind, space = struct.unpack_from("!HH", data, at)
     if (name, kind, space) != (question.name.rstrip(".").lower(), question.kind, _INTERNET):
-        raise MalformedError("it answers another question")
+        raise MalformedError("its question is not the one that was sent")
     return Reply(code, truncated, tuple(_addresses(data, at + 4, 0 if truncated else answers, question.kind)))
 
 
@@ -94,7 +94,7 @@ def _addresses(data: bytes, at: int, count: int, wanted: int) -> list[str]:
         at += _RECORD.size
         content = data[at : at + size]
         if len(content) < size:
-            raise MalformedError("a record ends too early")
+            raise MalformedError("a record is truncated")
         if (kind, space) == (wanted, _INTERNET) and wanted in _ADDRESS_SIZE:
             if size != _ADDRESS_SIZE[wanted]:
                 raise MalformedError(f"an address has {size} bytes")
@@ -114,7 +114,7 @@ def _name(data: bytes, at: int) -> tuple[str, int]:
                 end = at + 2
             at = (size & ~_POINTER) << 8 | data[at + 1]
         elif size & _POINTER:
-            raise MalformedError("a label of unknown kind")
+            raise MalformedError("a label of unknown type")
         elif size:
             labels.append(data[at + 1 : at + 1 + size].decode("latin-1").lower())
             at += 1 + size
@@ -148,7 +148,7 @@ def ask_by_udp(server: str, port: int, question: Question, deadline: Deadline) -
                         try:
                             return _judged(decode(plain.recv(_LARGEST_ANSWER), question, number))
                         except MalformedError as error:
-                            odd = f"; what came was no answer: {error}"
+                            odd = f"; received an invalid answer: {error}"
         except TimeoutError as error:
             text = f"no answer from {transport.host_port(server, port)} by UDP within {deadline}{odd}"
             raise CheckFailedError(text) from error
@@ -167,10 +167,10 @@ def ask_by_tcp(server: str, port: int, question: Question, deadline: Deadline) -
             (size,) = struct.unpack("!H", _exactly(plain, 2, deadline))
             return _judged(decode(_exactly(plain, size, deadline), question, number))
         except TimeoutError as error:
-            text = f"TCP connects to {transport.host_port(server, port)}, but no DNS answer came within {deadline}"
+            text = f"TCP connects to {transport.host_port(server, port)}, but no DNS answer arrived within {deadline}"
             raise CheckFailedError(text) from error
         except (OSError, EOFError, MalformedError) as error:
-            text = f"TCP connects to {transport.host_port(server, port)}, but no DNS answer came: {error}"
+            text = f"TCP connects to {transport.host_port(server, port)}, but no DNS answer arrived: {error}"
             raise CheckFailedError(text) from error
 
 
@@ -188,7 +188,7 @@ def _exactly(plain: socket.socket, size: int, deadline: Deadline) -> bytes:
 def _judged(reply: Reply) -> Reply:
     """Accept answers and NXDOMAIN; raise an error for all other codes."""
     if reply.code not in (_NOERROR, _NXDOMAIN):
-        raise RefusedError(f"the DNS server answers {reply.word}")
+        raise RefusedError(f"the DNS server returned {reply.word}")
     return reply
 
 

@@ -75,7 +75,7 @@ def each_dns_server(
         cause = str(error) or "timed out"
         raise InconclusiveError(f"the endpoints of {service} are not known: {cause}") from error
     if not ready:
-        raise InconclusiveError(f"{service} has no ready endpoint to ask")
+        raise InconclusiveError(f"{service} has no ready endpoint to query")
     asked = _sample(ready)
     # The packets to all of them use the node's network, so they share the first samples.
     share = sampling.spread_over(len(asked))
@@ -104,7 +104,9 @@ def serves_dns(endpoint: Endpoint, question: Question, sampling: Sampling, deadl
     """Check TCP and UDP, and report both failures."""
     ways = [(_serves_by_tcp, port) for port in endpoint.tcp] + [(_serves_by_udp, port) for port in endpoint.udp]
     if not ways:
-        raise CheckFailedError("its EndpointSlice names no port for DNS: neither a UDP port nor a TCP port called dns…")
+        raise CheckFailedError(
+            "its EndpointSlice has no DNS port: expected a UDP port, or a TCP port with a name such as dns-tcp"
+        )
     errors: list[str] = []
     details: dict[str, object] = {}
     for tried, (serves, port) in enumerate(ways):

@@ -33,7 +33,7 @@ class Resolver(FastTuple):
 
     @property
     def shown(self) -> str:
-        return ", ".join(self.servers) or f"no server: {RESOLV_CONF} names none"
+        return ", ".join(self.servers) or f"no server: {RESOLV_CONF} lists none"
 
 
 def read() -> Resolver:

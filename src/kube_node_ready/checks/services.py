@@ -64,8 +64,8 @@ def _look(connection: HttpConnection, prefix: str, service: str, deadline: Deadl
     endpoints = connection.get(f"{prefix}{path}?resourceVersion=0", deadline, largest=_LARGEST_LIST)
     if endpoints.status == access.NOT_FOUND:
         raise CheckFailedError(
-            f"the Service {service} has no Endpoints, and the right to list endpointslices in namespace {namespace} is "
-            f"missing; add the RBAC rule {_SLICES_RULE}"
+            f"the Service {service} has no Endpoints, and permission to list endpointslices in namespace {namespace} "
+            f"is missing; add the RBAC rule {_SLICES_RULE}"
         )
     if endpoints.status == access.FORBIDDEN:
         access.json_of(slices, f"list endpointslices in namespace {namespace}", _SLICES_RULE)

@@ -198,11 +198,11 @@ def start_tls(plain: socket.socket, context: ssl.SSLContext, host: str, deadline
         plain.settimeout(deadline.left())
         return context.wrap_socket(plain, server_hostname=host, suppress_ragged_eofs=False)
     except TimeoutError as error:
-        raise UnreachableError(f"TCP connects, but TLS got no answer within {deadline}: {MTU_HINT}") from error
+        raise UnreachableError(f"TCP connects, but TLS received no response within {deadline}: {MTU_HINT}") from error
     except ssl.SSLCertVerificationError as error:
         clock = ""
         if error.verify_code in _WRONG_TIME:
-            clock = f"; this machine's clock says {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime())}"
+            clock = f"; this machine's time is {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime())}"
         raise UnreachableError(f"the server's certificate is not trusted: {error.verify_message}{clock}") from error
     except OSError as error:
         reason = getattr(error, "reason", None) or error.strerror or type(error).__name__
@@ -283,17 +283,17 @@ class HttpConnection:
             if wants_body and status not in http_syntax.NO_BODY:
                 self._read_body(headers, body, deadline)
         except TimeoutError as error:
-            came = f"{len(body)} bytes of the answer to" if body else "no answer to"
+            came = f"{len(body)} bytes of the response to" if body else "no response to"
             raise NoAnswerError(f"{came} {shown} within {deadline}", len(body)) from error
         except EOFError as error:
-            raise NoAnswerError(f"the answer to {shown} was cut off: {error}", len(body)) from error
+            raise NoAnswerError(f"the response to {shown} was cut off: {error}", len(body)) from error
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise NoAnswerError(f"the answer to {shown} was cut off: {reason}", len(body)) from error
+            raise NoAnswerError(f"the response to {shown} was cut off: {reason}", len(body)) from error
         except _OversizeError as error:
-            raise TooLargeError(f"the answer to {shown} is too large: {error}", len(body)) from error
+            raise TooLargeError(f"the response to {shown} is too large: {error}", len(body)) from error
         except ValueError as error:
-            raise NoAnswerError(f"the answer to {shown} is not HTTP: {error}", len(body)) from error
+            raise NoAnswerError(f"the response to {shown} is not HTTP: {error}", len(body)) from error
         return Response(status, headers, bytes(body), sent_at, received_at)
 
     def _send(self, request: bytes, deadline: Deadline) -> None:
@@ -308,7 +308,7 @@ class HttpConnection:
             status, headers = http_syntax.parse_head(self._until(b"\r\n\r\n", deadline))
             if not http_syntax.is_interim(status):
                 return status, headers
-        raise ValueError(f"it has more than {http_syntax.MAX_INTERIM_ANSWERS} interim answers")
+        raise ValueError(f"it has more than {http_syntax.MAX_INTERIM_ANSWERS} interim responses")
 
     def _read_body(self, headers: dict[str, str], body: bytearray, deadline: Deadline) -> None:
         if http_syntax.is_chunked(headers):

@@ -35,7 +35,7 @@ _HEAD = ("CHECK", "TARGET", "RESULT", "MS", "WHY")
 
 
 def run(options: Options) -> int:
-    """Return the exit code, as the worker's: 0 nothing failed, 1 a check failed, 2 wrong settings, 3 no access."""
+    """Return the exit code, as the worker's: 0 nothing failed, 1 a check failed, 2 invalid setting, 3 no access."""
     environ = dict(os.environ)
     if options.config:
         environ[worker.FILE_VARIABLE] = str(options.config)
@@ -88,7 +88,7 @@ def _jobs(settings: Settings, path: Path | None, *, credentials: bool) -> tuple[
 def _access(paths: str, *, credentials: bool) -> tuple[Access | None, str]:
     paths = paths or kubeconfig.usual() or ""
     if not paths:
-        return None, "needs a cluster, and there is neither a ServiceAccount nor a kubeconfig"
+        return None, "needs a cluster, and no ServiceAccount and no kubeconfig was found"
     found = kubeconfig.load(paths, credentials=credentials)
     if found.context.verify_mode is ssl.CERT_NONE:
         sys.stderr.write(f"warning: {kubeconfig.INSECURE} for {found.target}: insecure-skip-tls-verify is true\n")

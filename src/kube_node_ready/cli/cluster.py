@@ -63,7 +63,7 @@ async def cluster(place: ClusterLocation) -> AsyncIterator[KubeClient]:
         cause = error if isinstance(error, Unreachable) else error.__cause__
         if not isinstance(cause, Unreachable):
             raise
-        raise NoAccess(f"the API server {found.server} does not answer: {cause.message}") from error
+        raise NoAccess(f"the API server {found.server} does not respond: {cause.message}") from error
 
 
 def _access(place: ClusterLocation) -> Access:

@@ -24,7 +24,7 @@ def run(file: Path, *, is_workers: bool) -> int:
         if _keys(file) & _VALUES:
             sys.stderr.write(f"note: {_OF_THE_CHART}\n")
         return ExitCode.INVALID
-    sys.stdout.write(f"{on_one_line(f'{file}: fine')}\n")
+    sys.stdout.write(f"{on_one_line(f'{file}: valid')}\n")
     sys.stderr.writelines(f"note: {on_one_line(note)}\n" for note in notes)
     return ExitCode.OK
 

@@ -59,7 +59,7 @@ def story(standing: NodeStatus, installed: Installed, facts: Facts) -> list[Part
         Part("Removal", tuple(_removal(standing, installed))),
         Part("Controller", tuple(_controller(standing, facts.leader))),
         Part("Events", tuple(_events(facts.events, standing.seen.now))),
-        Part("Look further", tuple(_further(standing, installed))),
+        Part("Next steps", tuple(_further(standing, installed))),
     ]
     return [part for part in parts if part.lines]
 
@@ -161,7 +161,7 @@ def _next(standing: NodeStatus) -> Iterator[str]:
         yield f"Attempt {standing.begins}, as soon as {standing.initiator} begins it."
     elif current and left is not None:
         running = f"The worker of attempt {current.number} is {current.state}"
-        yield f"{running}; it must be done within {durations.format_duration(left)}{at}."
+        yield f"{running}; it must finish within {durations.format_duration(left)}{at}."
     elif standing.phase in (Phase.BACKING_OFF, Phase.EXHAUSTED) and left is not None:
         yield f"Attempt {number} begins in {durations.format_duration(left)}{at}."
     elif standing.phase is Phase.HELD and left is not None:

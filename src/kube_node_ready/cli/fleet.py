@@ -36,8 +36,8 @@ _ORDER = (
 )
 _ZONE = "topology.kubernetes.io/zone"
 _QUIET = (Phase.VERIFIED, Phase.IGNORED)
-_PAUSED = "removal is paused; `resume` ends that"
-_LEFT_OUT = Decision(Phase.IGNORED, "nodeManagement.nodeSelector leaves it out")
+_PAUSED = "removal is paused; run `kube-node-ready resume` to resume it"
+_LEFT_OUT = Decision(Phase.IGNORED, "excluded by nodeManagement.nodeSelector")
 
 
 class ObservedNode(Struct, frozen=True):
@@ -60,7 +60,7 @@ class NodeStatus(Struct, frozen=True):
     seen: Snapshot
     decision: Decision
     guarded: bool
-    """It has something to prove: it is gated, or its label was taken off."""
+    """It has something to prove: it is gated, or its label was removed."""
     gates: tuple[str, ...] = ()
     mode: Mode = Mode.CONTROLLER
 

@@ -45,5 +45,5 @@ def told(error: KubeError) -> NoAccess:
             "the API server rejected your credentials (401 Unauthorized): are those in your kubeconfig expired?"
         )
     if isinstance(error, Unreachable):
-        return NoAccess(f"the API server does not answer: {error.message}")
+        return NoAccess(f"the API server does not respond: {error.message}")
     return NoAccess(f"the API server rejected the request: {printable(str(error), words.LONGEST)}")

@@ -217,7 +217,7 @@ def _status(**given: Any) -> int:  # noqa: ANN401  by name, as declared above
 @_documented(
     ("node-1",),
     {
-        ExitCode.OK: "the node is not gated and has nothing to prove",
+        ExitCode.OK: "the node is not gated, and does not have to be verified",
         ExitCode.FAILED: "it is gated, not verified or failing",
         **_OF_CLUSTER,
     },

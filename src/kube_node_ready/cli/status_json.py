@@ -57,7 +57,7 @@ class NodeStatusJson(Struct, frozen=True, rename="camel"):
     gates: Annotated[tuple[str, ...], Meta(description="its gate taints, as `key:effect`")]
     pool: Annotated[str, Meta(description="its NodePool or node group")]
     boot: Annotated[str, Meta(description="the boot it runs in")]
-    removal_paused: Annotated[bool, Meta(description="whether someone paused the removal of this node")]
+    removal_paused: Annotated[bool, Meta(description="whether the removal of this node is paused")]
     deleting: Annotated[bool, Meta(description="whether it is being deleted")]
 
 

@@ -28,7 +28,7 @@ from kube_node_ready.verification import attempts, patches
 from kube_node_ready.verification.model import Node, Policy, Worker
 from kubekit import durations
 
-ASKED = "asked for by hand"
+ASKED = "requested by a user"
 _MOST_RACES = 10
 _PATIENCE_SECONDS = 600.0
 

@@ -168,7 +168,7 @@ async def _filled(live: FleetWatcher) -> None:
     end = time.monotonic() + _PATIENCE_SECONDS
     while not live.filled:
         if time.monotonic() > end:
-            raise NoAccess(f"the API server does not answer: {live.complaint or 'no response'}")
+            raise NoAccess(f"the API server does not respond: {live.complaint or 'no response'}")
         await live.news(_QUICKEST_SECONDS)
 
 

@@ -70,9 +70,9 @@ async def _check_not_served(kube: KubeClient) -> None:
     """A 404 alone proves nothing: a proxy can answer so, too. The list of groups is an answer of the API server."""
     groups = _decode_groups(await kube.get(GROUPS_PATH, max_bytes=MAX_PAGE_BYTES))
     if groups.kind != "APIGroupList":
-        raise ClaimLookupFailed(f"{GROUPS_PATH} is answered with a {printable(groups.kind)}, not an APIGroupList")
+        raise ClaimLookupFailed(f"{GROUPS_PATH} returned a {printable(groups.kind)}, expected an APIGroupList")
     if any(group.name == _GROUP for group in groups.groups):
-        raise ClaimLookupFailed(f"the API server lists {_GROUP}, but answers that it does not exist")
+        raise ClaimLookupFailed(f"the API server lists {_GROUP}, but returns 404 for it")
 
 
 async def _owner(kube: KubeClient, api: str, node: Node) -> NodeClaim | None:

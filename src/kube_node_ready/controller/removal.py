@@ -78,7 +78,9 @@ class Remover:
         pool = Pool(claim.pool if claim else node.pool, claimed=claim is not None)
         if pool != Pool(node.pool, node.claimed):
             self._sink.pool_found(node, pool)
-            raise Conflict(409, "OtherPool", f"node {node.name} is of another pool than its labels and owners say")
+            raise Conflict(
+                409, "OtherPool", f"node {node.name} belongs to another pool than its labels and owners indicate"
+            )
 
     def _why_cordon(self, node: Node) -> str:
         """Return why a Node without a NodeClaim is cordoned instead of deleted; empty if it is deleted.

@@ -141,16 +141,18 @@ class Response:
             self._check_quiet(data)
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, ConnectionBroken) as error:
-            self.fail(f"the answer is not HTTP: {error}")
+            self.fail(f"the response is not HTTP: {error}")
             self._connection.abort()
         self._wake()
 
     def _check_quiet(self, data: bytes) -> None:
         """Limit what the parser does not: it buffers a header until it ends, and skips chunk extensions."""
         if not self._bytes_without_body and not self.status and data[:1] != b"H":
-            self._reject(f"the answer is not HTTP: it begins with {data[:20]!r}")  # the parser also reads RTSP and ICE
+            self._reject(
+                f"the response is not HTTP: it begins with {data[:20]!r}"
+            )  # the parser also reads RTSP and ICE
         if self._bytes_without_body > MAX_HEAD_BYTES:
-            self._reject(f"more than {MAX_HEAD_BYTES} bytes came without a byte of the body")
+            self._reject(f"more than {MAX_HEAD_BYTES} bytes were received before the body")
         self._bytes_without_body += len(data)
 
     def _reject(self, reason: str) -> NoReturn:
@@ -183,9 +185,9 @@ class Response:
         self._header_count += 1
         self._header_bytes += len(name) + len(value)
         if self._header_count > MAX_HEADERS:
-            self._reject(f"the answer has more than {MAX_HEADERS} headers")
+            self._reject(f"the response has more than {MAX_HEADERS} headers")
         if self._header_bytes > MAX_HEAD_BYTES:
-            self._reject(f"the headers of the answer have more than {MAX_HEAD_BYTES} bytes")
+            self._reject(f"the headers of the response have more than {MAX_HEAD_BYTES} bytes")
         key = name.decode("latin-1").lower()
         # The parser rejects several lengths, or a length with an encoding, but not other encodings.
         if key == "transfer-encoding" and (key in self.headers or value.strip(b" \t").lower() != b"chunked"):
@@ -196,14 +198,14 @@ class Response:
     def on_headers_complete(self) -> None:
         status, version = self._parser.get_status_code(), self._parser.get_http_version()
         if status < HTTPStatus.CONTINUE or version not in ("1.0", "1.1"):
-            self._reject(f"the answer is not HTTP: version {version}, status {status}")
+            self._reject(f"the response is not HTTP: version {version}, status {status}")
         if status >= HTTPStatus.OK:
             self.status = status
             return
         self.headers.clear()  # an interim response: the final one follows
         self._interim_responses += 1
         if self._interim_responses > MAX_INTERIM_ANSWERS:
-            self._reject(f"the answer follows more than {MAX_INTERIM_ANSWERS} interim answers")
+            self._reject(f"the response follows more than {MAX_INTERIM_ANSWERS} interim responses")
 
     def on_body(self, body: bytes) -> None:
         self._bytes_without_body = 0

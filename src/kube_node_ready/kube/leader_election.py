@@ -163,7 +163,7 @@ class LeaderElector:
         except (AlreadyExists, Conflict):
             return False  # another process was faster; the next read shows which
         except TimeoutError:
-            self._on_error(f"{self._config}: no answer within {seconds:.1f} s")
+            self._on_error(f"{self._config}: no response within {seconds:.1f} s")
         except (KubeError, msgspec.MsgspecError) as error:
             self._on_error(f"{self._config}: {error}")
         return False

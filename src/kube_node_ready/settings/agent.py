@@ -68,8 +68,8 @@ class _Host(Reader):
 
 class _NoDeletion(Switch):
     expected = (
-        "false: a pod sees its own node only, and to remove nodes is the controller's job, which sees how many fail "
-        "and keeps to a budget (nodeManagement.deleteFailedNodes)"
+        "false: only the controller removes nodes, within a removal budget (nodeManagement.deleteFailedNodes); "
+        "a pod has no information about other nodes"
     )
 
     def parse(self, value: object) -> object:
@@ -103,10 +103,14 @@ FIELDS = (
     _field(
         "dns-test-domains",
         worker.DOMAINS,
-        "names that must resolve, with commas; an IP address is a DNS server that must answer",
+        "names that must resolve, separated by commas; an IP address is a DNS server that must answer",
     ),
     _field("cluster-dns-ip", worker.ADDRESS, "the cluster's DNS server, which is queried directly"),
-    _field("network-targets", worker.TARGETS, "what must be reached, with commas: host:port, or an http or https URL"),
+    _field(
+        "network-targets",
+        worker.TARGETS,
+        "what must be reached, separated by commas: host:port, or an http or https URL",
+    ),
     _field(
         "enable-connectivity-matrix",
         worker.SWITCH,
@@ -131,8 +135,8 @@ FIELDS = (
     _field(
         "dry-run",
         worker.SWITCH,
-        "check once, change nothing, and end (in a pod: when stopped): 0 if what ran passed, 1 if a check failed, 4 if "
-        "none could run",
+        "check once, change nothing, and exit (in a pod: when stopped): 0 if what ran passed, 1 if a check failed, "
+        "4 if none could run",
     ),
     _field(
         "kubeconfig",
@@ -147,7 +151,7 @@ FIELDS = (
         variable="KUBERNETES_SERVICE_HOST",
     ),
     _field("k8s-service-port", Whole(1, 65_535), "its port", name="service_port", variable="KUBERNETES_SERVICE_PORT"),
-    _field("delete-failed-node", _NoDeletion(), "accepted if false: to remove nodes is the controller's job", name=""),
+    _field("delete-failed-node", _NoDeletion(), "accepted if false: only the controller removes nodes", name=""),
 )
 
 

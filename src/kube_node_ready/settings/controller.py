@@ -41,21 +41,25 @@ class Reconciliation(Section, frozen=True):
     ] = 30
     max_retries: Annotated[int, setting(ATTEMPTS, "How many failures in a row make a node exhausted.")] = 5
     retry_backoff: Annotated[
-        str, setting(Choice("exponential", "linear"), "How the wait between attempts grows: doubling, or not at all.")
+        str,
+        setting(
+            Choice("exponential", "linear"),
+            "How the backoff between attempts grows: `exponential` doubles it, `linear` does not.",
+        ),
     ] = "exponential"
     backoff_seconds: Annotated[
-        float | None, setting(POSITIVE_SECONDS, "The wait after the first failure: 1 if exponential, 5 if linear.")
+        float | None, setting(POSITIVE_SECONDS, "The backoff after the first failure: 1 if exponential, 5 if linear.")
     ] = None
-    max_backoff_seconds: Annotated[float, setting(POSITIVE_SECONDS, "The longest wait between attempts.")] = 30
+    max_backoff_seconds: Annotated[float, setting(POSITIVE_SECONDS, "The longest backoff between attempts.")] = 30
     exhausted_retry_seconds: Annotated[
         float,
         setting(SECONDS, "How often an exhausted node is retried, so that it is released after an outage; 0 is never."),
     ] = 300
     reverify_interval_seconds: Annotated[
-        float, setting(SECONDS, "How often a verified node is verified again, each node at its own time; 0 is never.")
+        float, setting(SECONDS, "How often a verified node is verified again, spread over the interval; 0 is never.")
     ] = 0
     reverify_failure_threshold: Annotated[
-        int, setting(ATTEMPTS, "How many such failures in a row close a verified node's gate again.")
+        int, setting(ATTEMPTS, "How many such failures in a row close the gate of a verified node.")
     ] = 3
     max_concurrent_verifications: Annotated[
         int, setting(POSITIVE_COUNT, "How many worker pods can run simultaneously.")
@@ -76,18 +80,19 @@ class Taint(Section, frozen=True):
 
 
 class VerifiedLabel(Section, frozen=True):
-    key: Annotated[str, setting(QUALIFIED_NAME, "The label that verified nodes get.")] = VERIFIED_LABEL
+    key: Annotated[str, setting(QUALIFIED_NAME, "The key of the label.")] = VERIFIED_LABEL
     value: Annotated[str, setting(LABEL_VALUE, "Its value.")] = VERIFIED_VALUE
 
 
 class Removal(Section, frozen=True):
     max_count: Annotated[int, setting(COUNT, "How many nodes of a pool can be removed in one window.")] = 1
     max_percent: Annotated[float, setting(PERCENT, "What percentage of a pool can be removed in one window.")] = 10
-    window_seconds: Annotated[float, setting(POSITIVE_SECONDS, "How long a window is.")] = 3600
+    window_seconds: Annotated[float, setting(POSITIVE_SECONDS, "The length of a window.")] = 3600
     max_failing_count: Annotated[
         int,
         setting(
-            COUNT, "If more nodes fail simultaneously, the cluster is at fault: no node is removed, and no gate closed."
+            COUNT,
+            "If more nodes fail simultaneously, the problem is cluster-wide: no node is removed, and no gate closed.",
         ),
     ] = 2
     max_failing_percent: Annotated[float, setting(PERCENT, "The same, as a percentage of the nodes.")] = 20
@@ -107,7 +112,7 @@ class NodeManagement(Section, frozen=True):
         tuple[Taint, ...],
         setting(
             Items(table(Taint)),
-            "The gate: taints that a verified node loses; with [], every node without the label is verified.",
+            "The gate: taints to remove from a verified node; with [], every node without the label is verified.",
             not_null="a list; `[]` means every node without the label; leave the key out for the default gate",
         ),
     ] = (Taint(key="node-ready/unverified", value="true", effect="NoSchedule"),)
@@ -161,7 +166,13 @@ class Health(Section, frozen=True):
 
 class Logging(Section, frozen=True):
     level: Annotated[
-        str, setting(Choice(*log.LEVELS), "The lowest level that is logged.", variable="LOG_LEVEL", flag="log-level")
+        str,
+        setting(
+            Choice(*log.LEVELS),
+            "The minimum level: debug, info, warn or error.",
+            variable="LOG_LEVEL",
+            flag="log-level",
+        ),
     ] = "info"
     format: Annotated[
         str,
@@ -199,9 +210,9 @@ class Config(Section, frozen=True):
     metrics: Annotated[Metrics, setting(table(Metrics), "Prometheus metrics.")] = Metrics()
     health: Annotated[Health, setting(table(Health), "Liveness and readiness.")] = Health()
     logging: Annotated[Logging, setting(table(Logging), "The controller's log.")] = Logging()
-    kubernetes: Annotated[Kubernetes, setting(table(Kubernetes), "How the API server is reached.")] = Kubernetes()
+    kubernetes: Annotated[Kubernetes, setting(table(Kubernetes), "Connection to the API server.")] = Kubernetes()
     dry_run: Annotated[
-        bool, setting(BOOLEAN, "Decide and log, and write nothing to the cluster.", variable="DRY_RUN", flag="dry-run")
+        bool, setting(BOOLEAN, "Log decisions, and write nothing to the cluster.", variable="DRY_RUN", flag="dry-run")
     ] = False
     warnings: tuple[str, ...] = ()
     """What was accepted without having an effect, for the log."""

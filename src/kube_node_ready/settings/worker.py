@@ -61,7 +61,7 @@ TARGETS = TextList(
 ADDRESS = TextThat(lambda text: not text or is_address(text), "an IP address such as 10.96.0.10")
 
 LOGGING = Table(
-    Field("level", LEVEL, "The lowest level that is logged.", name="log_level", variable="LOG_LEVEL"),
+    Field("level", LEVEL, "The minimum level: debug, info, warn or error.", name="log_level", variable="LOG_LEVEL"),
     Field("format", FORMAT, "json for machines, console for people.", name="log_format", variable="LOG_FORMAT"),
     expected="a mapping with level and format",
     defaults=_DEFAULTS,
@@ -90,7 +90,7 @@ TABLE = Table(
     Field(
         "dnsService",
         TextThat(lambda text: not text or _is_service(text), 'namespace/name, or "" for none'),
-        'The Service (`namespace/name`) whose every ready endpoint must answer DNS; "" for none.',
+        'The Service (`namespace/name`) whose ready endpoints must all answer DNS queries; "" for none.',
     ),
     Field(
         "payload",
@@ -103,7 +103,7 @@ TABLE = Table(
         "The path of the API server that returns this response, of at least 64 KiB.",
     ),
     Field("clock", SWITCH, "Whether the node's clock must agree with the API server's."),
-    Field("maxClockSkewSeconds", SECONDS, "By how much the clocks can differ."),
+    Field("maxClockSkewSeconds", SECONDS, "The largest allowed difference of the clocks."),
     Field("dryRun", SWITCH, "Run the checks, and write the report to the log only.", variable="DRY_RUN"),
     Field("logging", LOGGING, "The worker's log.", name=""),
     Field(

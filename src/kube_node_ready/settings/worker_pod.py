@@ -51,7 +51,7 @@ class Image(Section, frozen=True):
     tag: Annotated[
         str, setting(TAG.or_empty(), "Its tag, by default the controller's version. A digest replaces it.")
     ] = ""
-    digest: Annotated[str, setting(DIGEST.or_empty(), "Its digest, which always means the same image.")] = ""
+    digest: Annotated[str, setting(DIGEST.or_empty(), "Its digest, which always denotes the same image.")] = ""
     pull_policy: Annotated[str, setting(PULL_POLICY, "When the node pulls it.")] = "IfNotPresent"
 
     @property
@@ -60,8 +60,10 @@ class Image(Section, frozen=True):
 
 
 class Resources(Section, frozen=True):
-    requests: Annotated[Mapping[str, str], setting(RESOURCES, "What the scheduler sets aside on the node.")] = {}
-    limits: Annotated[Mapping[str, str], setting(RESOURCES, "What it can use at most.")] = {}
+    requests: Annotated[
+        Mapping[str, str], setting(RESOURCES, "Requests, which the scheduler reserves on the node.")
+    ] = {}
+    limits: Annotated[Mapping[str, str], setting(RESOURCES, "Limits.")] = {}
 
 
 class Job(Section, frozen=True):
@@ -93,8 +95,8 @@ class Variable(Section, frozen=True):
 
 class Mount(Section, frozen=True):
     name: Annotated[str, setting(LABEL, "A volume of `worker.volumes`.")]
-    mount_path: Annotated[str, setting(ABSOLUTE_PATH, "Where the container sees it.")]
-    read_only: Annotated[bool, setting(BOOLEAN, "Whether it cannot be written to.")] = False
+    mount_path: Annotated[str, setting(ABSOLUTE_PATH, "The path of the mount in the container.")]
+    read_only: Annotated[bool, setting(BOOLEAN, "Whether the mount is read-only.")] = False
     sub_path: Annotated[
         str, setting(RELATIVE_PATH.or_empty(), "A path inside the volume to mount instead of its root.")
     ] = ""
@@ -104,7 +106,7 @@ class Capabilities(Section, frozen=True):
     """No `add`: a check that needs more than its user can do has to be privileged, and so be seen to be."""
 
     drop: Annotated[
-        tuple[str, ...], setting(Items(CAPABILITY), "Capabilities to drop; `[ALL]` is what `restricted` demands.")
+        tuple[str, ...], setting(Items(CAPABILITY), "Capabilities to drop; `[ALL]` is what `restricted` requires.")
     ] = ()
 
 
@@ -118,10 +120,10 @@ class SeccompProfile(Section, frozen=True):
 class SecurityContext(Section, frozen=True):
     privileged: Annotated[bool | None, setting(BOOLEAN, "Whether it has all privileges on the node.")] = None
     read_only_root_filesystem: Annotated[
-        bool | None, setting(BOOLEAN, "Whether the image's files can be written to.")
+        bool | None, setting(BOOLEAN, "Whether its root file system is read-only.")
     ] = None
     run_as_non_root: Annotated[
-        bool | None, setting(BOOLEAN, "Refuse to start as root; the pod's own setting is true.")
+        bool | None, setting(BOOLEAN, "Do not start as root; the pod's own setting is true.")
     ] = None
     run_as_user: Annotated[int | None, setting(USER_ID, "The user to run as; the pod's own setting is 1000.")] = None
     run_as_group: Annotated[int | None, setting(USER_ID, "The group to run as; the pod's own setting is 1000.")] = None
@@ -133,17 +135,17 @@ class SecurityContext(Section, frozen=True):
 
 
 class InitContainer(Section, frozen=True):
-    name: Annotated[str, setting(LABEL, "Its name, which failures are reported under.")]
+    name: Annotated[str, setting(LABEL, "Its name, which is part of reported failures.")]
     image: Annotated[str, setting(IMAGE, "Its image.")]
     command: Annotated[tuple[str, ...], setting(COMMAND, "The program, if not the image's own.")] = ()
     args: Annotated[tuple[str, ...], setting(COMMAND, "The program's arguments.")] = ()
     env: Annotated[tuple[Variable, ...], setting(Items(table(Variable)), "Its environment variables.")] = ()
-    volume_mounts: Annotated[tuple[Mount, ...], setting(Items(table(Mount)), "Which volumes it sees, and where.")] = ()
-    resources: Annotated[Resources, setting(table(Resources), "What it can use.")] = Resources()
-    security_context: Annotated[SecurityContext, setting(table(SecurityContext), "What it is allowed to do.")] = (
+    volume_mounts: Annotated[tuple[Mount, ...], setting(Items(table(Mount)), "Its volume mounts.")] = ()
+    resources: Annotated[Resources, setting(table(Resources), "Its resource requests and limits.")] = Resources()
+    security_context: Annotated[SecurityContext, setting(table(SecurityContext), "Its security context.")] = (
         SecurityContext()
     )
-    working_dir: Annotated[str, setting(ABSOLUTE_PATH.or_empty(), "Where its program starts.")] = ""
+    working_dir: Annotated[str, setting(ABSOLUTE_PATH.or_empty(), "The working directory of its program.")] = ""
     image_pull_policy: Annotated[str | None, setting(PULL_POLICY, "When the node pulls its image.")] = None
 
 
@@ -168,8 +170,8 @@ class Worker(Section, frozen=True):
             examples=(["registry-credentials"],),
         ),
     ] = ()
-    resources: Annotated[Resources, setting(table(Resources), "What the worker's container requests and can use.")] = (
-        Resources(requests={"cpu": "50m", "memory": "64Mi"}, limits={"memory": "128Mi"})
+    resources: Annotated[Resources, setting(table(Resources), "Resources of the worker's container.")] = Resources(
+        requests={"cpu": "50m", "memory": "64Mi"}, limits={"memory": "128Mi"}
     )
     config_map_name: Annotated[
         str,
@@ -235,7 +237,7 @@ class Worker(Section, frozen=True):
     ] = ()
     pod_annotations: Annotated[Mapping[str, str], setting(ANNOTATIONS, "Annotations to add to worker pods.")] = {}
     pod_labels: Annotated[
-        Mapping[str, str], setting(LABELS, "Labels to add to worker pods; the operator's own win.")
+        Mapping[str, str], setting(LABELS, "Labels to add to worker pods; those of the operator take precedence.")
     ] = {}
     checks: Mapping[str, Any] = {}
     """The worker's own settings, as far as they were given: what the pod is told."""

@@ -72,7 +72,7 @@ def degraded(record: VerificationRecord) -> str:
 def proof_required(node: Node) -> str:
     """Return why a node that was verified has to be verified again."""
     if not node.labelled:
-        return "its label was taken off"
+        return "its label was removed"
     if not node.record.is_proof:
         return "the gate came back, and the last check had not passed"
     return "the gate came back" if node.record.boot == node.boot else "the gate came back after a reboot"

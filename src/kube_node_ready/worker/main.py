@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 TERMINATION_LOG = "/dev/termination-log"
 _MOST_DIGITS = 10
 _HELP = f"""\
-Proves from inside a pod that this node's network works, and says so by its exit code.
+Check from inside a pod that this node's network works. The exit code is the result.
 
 what it checks, all at the same time:
-  dns       the names of dnsTestDomains resolve; the API Service's name leads to the API Service
-  api       the API server's certificate is the cluster's, and it accepts our token
+  dns       the names of dnsTestDomains resolve; the API Service's name resolves to its address
+  api       the API server's certificate is the cluster's, and it accepts the pod's token
   network   TCP to the API Service, to networkTargets, and to every ready endpoint of dnsService
   services  the Services of services exist and have ready endpoints
   payload   large requests and responses arrive whole
   clock     this node's clock agrees with the API server's
   matrix    (only with connectivityMatrix) TCP to a sample of pods on other nodes
 
-settings, the strongest last:
+settings; each source overrides those above it:
   the file that {worker.FILE_VARIABLE} names ({worker.FILE}), in YAML or JSON
   {worker.JSON_VARIABLE}, a JSON object
   {", ".join(field.variable for field, _ in worker.variables())}
@@ -56,12 +56,12 @@ node.
 
 exit codes:
   0   every check passed; with --dry-run, no check failed
-  1   a check failed; the termination message says which, and why
-  2   the settings are wrong
-  3   there is no way to talk to Kubernetes: no token, no certificate authority, no address
+  1   a check failed; the termination message has the check and the reason
+  2   a setting is invalid
+  3   the API server is not reachable: no token, no certificate authority or no address
   4   no check failed, but some could not be tried from here: the node is not verified
-  10  something unexpected
-  143 stopped by SIGTERM before every check ended, which says nothing about the node
+  10  unexpected error
+  143 stopped by SIGTERM before every check ended, which proves nothing about the node
 """
 
 
@@ -197,7 +197,7 @@ def _kubeconfig_jobs(
 def _write_report(content: bytes, environ: Mapping[str, str], *, dry_run: bool) -> None:
     """Write the report. The exit code is the verdict, so without the report only details are lost."""
     if dry_run:
-        log.log("Report", report=content.decode())
+        log.log("Report created", report=content.decode())
         return
     path = environ.get("TERMINATION_LOG", "") or TERMINATION_LOG
     try:

@@ -69,7 +69,7 @@ class _Clock:
 
     def check(self) -> None:
         if self.end is not None and time.monotonic() > self.end:
-            raise TooLateError(f"no complete answer within {MAX_SECONDS:g} s")
+            raise TooLateError(f"no complete response within {MAX_SECONDS:g} s")
 
 
 def start_clock(sent: httpx2.Request) -> None:
@@ -89,7 +89,7 @@ def _set_end(sent: httpx2.Request, end: float | None) -> None:
 def _limit_size(answer: httpx2.Response) -> None:
     encoding = answer.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
-        raise TooLargeError(f"the answer has the content encoding {encoding!a}, which was not requested")
+        raise TooLargeError(f"the response has the content encoding {encoding!a}, which was not requested")
     assert isinstance(answer.stream, httpx2.SyncByteStream)
     answer.stream = _Limited(answer.stream)
 
@@ -103,7 +103,7 @@ class _Limited(httpx2.SyncByteStream):
         for part in self._stream:
             received += len(part)
             if received > MAX_BYTES:
-                raise TooLargeError(f"the answer has more than {MAX_BYTES // _MEBIBYTE} MiB")
+                raise TooLargeError(f"the response has more than {MAX_BYTES // _MEBIBYTE} MiB")
             yield part
 
     def close(self) -> None:

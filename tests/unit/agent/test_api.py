@@ -26,7 +26,7 @@ def test_a_name_that_takes_for_ever_to_resolve_is_not_waited_for(monkeypatch: py
     monkeypatch.setattr(transport, "addresses_of", resolve)
     monkeypatch.setattr(api, "CALL_SECONDS", 0.1)
     where = Access("api.example", 443, ssl.create_default_context(), "a-token")
-    with pytest.raises(Unreachable, match=r"no answer within 0\.1 s"):
+    with pytest.raises(Unreachable, match=r"no response within 0\.1 s"):
         Api(lambda: where).get("/api/v1/nodes/a")
     assert not is_resolved.is_set()
     is_resolved.set()

@@ -87,7 +87,7 @@ def test_by_default_this_machines_resolver_is_checked_and_the_cluster_is_skipped
     assert run.all("DNS check passed", "domain") == ["this machine's resolver"]
     assert run.one("DNS check passed")["server"] == SERVER
     assert run.all("DNS check skipped", "domain") == [DEFAULT]
-    assert run.one("API check skipped")["reason"] == "there is neither a ServiceAccount nor a kubeconfig"
+    assert run.one("API check skipped")["reason"] == "no ServiceAccount and no kubeconfig was found"
     assert run.summary == {"passed": 1, "failed": 0, "skipped": 8, "exit_code": ExitCode.OK}
     assert run.one("Dry run: no changes made")["would"] == "leave the gate closed: a skipped check proves nothing"
 
@@ -138,7 +138,7 @@ def test_a_kubeconfig_variable_that_names_a_missing_file_is_one_warning(tmp_path
     run = Run(tmp_path, KUBECONFIG=paths)
     assert (run.exit_code, run.error) == (ExitCode.OK, "")
     assert run.one("Kubeconfig not found")["path"] == paths
-    assert run.one("API check skipped")["reason"] == f"KUBECONFIG names {paths}, which does not exist"
+    assert run.one("API check skipped")["reason"] == f"KUBECONFIG: {paths} does not exist"
 
 
 def test_the_summary_is_the_last_line_for_people_too(tmp_path: Path) -> None:

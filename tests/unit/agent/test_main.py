@@ -355,7 +355,7 @@ class TestMistakes:
         monkeypatch.setenv("HOME", "/nonexistent")
         monkeypatch.delenv("KUBECONFIG", raising=False)
         assert process.run([], {"NODE_NAME": NAME}) == 3
-        assert "there is neither a ServiceAccount nor a kubeconfig" in capsys.readouterr().err
+        assert "no ServiceAccount and no kubeconfig was found" in capsys.readouterr().err
 
     def test_a_pod_without_a_token_is_exit_code_3(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         environ = {"NODE_NAME": NAME, "KUBERNETES_SERVICE_HOST": LOOPBACK}

@@ -336,8 +336,14 @@ def test_every_mistake_is_refused_with_its_place_at_the_first_try(said: str) -> 
             {**ONCE, "daemonset": {"nodeAffinity": {"a": []}, "affinity": {"nodeAffinity": {"b": []}}}},
             "daemonset.nodeAffinity cannot be combined with daemonset.affinity.nodeAffinity; set one of them",
         ),
-        ({**ONCE, "config": {"checkInterval": "2h"}}, "checkInterval: 2h is invalid; expected a duration from 1s to 1h"),
-        ({**ONCE, "config": {"initialTimeout": "61m"}}, "initialTimeout: 61m is invalid; expected a duration from 1s to 1h"),
+        (
+            {**ONCE, "config": {"checkInterval": "2h"}},
+            "checkInterval: 2h is invalid; expected a duration from 1s to 1h",
+        ),
+        (
+            {**ONCE, "config": {"initialTimeout": "61m"}},
+            "initialTimeout: 61m is invalid; expected a duration from 1s to 1h",
+        ),
         (
             {**ONCE, "config": {"initialTimeout": "5s"}},
             "checkTimeout: 10s is invalid; expected at most initialTimeout, 5s",
@@ -346,12 +352,27 @@ def test_every_mistake_is_refused_with_its_place_at_the_first_try(said: str) -> 
             {**ONCE, "config": {"initialTimeout": "12s"}, "worker": {"config": {"checkTimeoutSeconds": 12.5}}},
             "checkTimeout: 12.5s is invalid; expected at most initialTimeout, 12s",
         ),
-        ({"config": {"initialTimeout": "5s"}}, "config.initialTimeout: 5s is invalid; expected a duration from 10s to 1h"),
-        ({"config": {"initialTimeout": "2h"}}, "config.initialTimeout: 2h is invalid; expected a duration from 10s to 1h"),
+        (
+            {"config": {"initialTimeout": "5s"}},
+            "config.initialTimeout: 5s is invalid; expected a duration from 10s to 1h",
+        ),
+        (
+            {"config": {"initialTimeout": "2h"}},
+            "config.initialTimeout: 2h is invalid; expected a duration from 10s to 1h",
+        ),
         ({"config": {"checkTimeout": "2h"}}, "config.checkTimeout: 2h is invalid; expected a duration from 1s to 1h"),
-        ({"config": {"checkInterval": "9s"}}, "config.checkInterval: 9s is invalid; expected a duration from 10s to 1h"),
-        ({"config": {"maxRetries": 0}}, "config.maxRetries: 0 is invalid with deploymentMode=controller; expected 1 or more"),
-        ({**ONCE, "config": {"deleteFailedNode": True}}, "deleteFailedNode: true is invalid with deploymentMode=daemonset; expected false"),
+        (
+            {"config": {"checkInterval": "9s"}},
+            "config.checkInterval: 9s is invalid; expected a duration from 10s to 1h",
+        ),
+        (
+            {"config": {"maxRetries": 0}},
+            "config.maxRetries: 0 is invalid with deploymentMode=controller; expected 1 or more",
+        ),
+        (
+            {**ONCE, "config": {"deleteFailedNode": True}},
+            "deleteFailedNode: true is invalid with deploymentMode=daemonset; expected false",
+        ),
         (
             {**ONCE, "daemonset": {"metrics": {"serviceMonitor": {"enabled": True}}}},
             "daemonset.metrics.serviceMonitor.enabled: true is invalid; expected daemonset.metrics.podMonitor, because",

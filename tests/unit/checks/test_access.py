@@ -42,7 +42,7 @@ def test_a_missing_or_empty_file_is_named(folder: Path, file: str, content: str 
 
 def test_a_certificate_that_is_none_is_named(folder: Path) -> None:
     (folder / "ca.crt").write_text("no certificate")
-    with pytest.raises(NoAccessError, match=r"ca\.crt holds no certificate in PEM format"):
+    with pytest.raises(NoAccessError, match=r"ca\.crt is invalid; expected a certificate in PEM format"):
         access.in_pod(ENVIRONMENT, folder)
 
 

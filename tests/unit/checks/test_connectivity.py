@@ -210,7 +210,7 @@ def test_an_ignored_address_is_reported(fake: FakeApi, port: int) -> None:
 
 def test_a_missing_right_is_named(fake: FakeApi) -> None:
     fake.answers[PODS] = http_json({"message": "no"}, 403)
-    with pytest.raises(CheckFailedError, match="the right to list pods in namespace kube-system is missing: no"):
+    with pytest.raises(CheckFailedError, match="permission to list pods in namespace kube-system is missing: no"):
         connectivity.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(30))
 
 

@@ -38,7 +38,7 @@ def test_a_name_that_does_not_exist_is_an_answer() -> None:
 def test_a_server_that_cannot_or_will_not_answer_fails(code: int, word: str) -> None:
     with (
         dns_server(lambda query: [dns_reply(query, code=code)]) as port,
-        pytest.raises(CheckFailedError, match=f"answers {word}"),
+        pytest.raises(CheckFailedError, match=f"returned {word}"),
     ):
         dns_client.ask(LOOPBACK, port, QUESTION, Deadline(30))
 
@@ -62,7 +62,7 @@ def test_an_answer_to_another_question_is_passed_over_and_the_right_one_taken() 
 def test_a_server_that_only_talks_nonsense_gives_no_answer_and_the_error_says_so() -> None:
     with (
         dns_server(lambda query: [dns_reply(query, API_SERVICE)[:-3]]) as port,
-        pytest.raises(CheckFailedError, match=r"by UDP within 2 s; what came was no answer: a record ends too early"),
+        pytest.raises(CheckFailedError, match=r"by UDP within 2 s; received an invalid answer: a record is truncated"),
     ):
         dns_client.ask(LOOPBACK, port, QUESTION, Deadline(2))
 
@@ -112,7 +112,9 @@ def test_a_truncated_answer_is_asked_for_again_by_tcp() -> None:
 def test_a_tcp_connection_without_an_answer_fails() -> None:
     with (
         dns_server(lambda query: [dns_reply(query)], lambda _query: []) as port,
-        pytest.raises(CheckFailedError, match="but no DNS answer came: the connection was closed after 0 of 2 bytes"),
+        pytest.raises(
+            CheckFailedError, match="but no DNS answer arrived: the connection was closed after 0 of 2 bytes"
+        ),
     ):
         dns_client.ask_by_tcp(LOOPBACK, port, QUESTION, Deadline(30))
 
@@ -142,7 +144,7 @@ class TestTheClustersServer:
     def test_no_address_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with dns_server(lambda query: [dns_reply(query, code=3)]) as port:
             monkeypatch.setattr(dns_client, "PORT", port)
-            with pytest.raises(CheckFailedError, match=f"knows no address of {NAME}"):
+            with pytest.raises(CheckFailedError, match=f"returned no address for {NAME}"):
                 dns.resolves_cluster_name(LOOPBACK, NAME, API_SERVICE, SAMPLING, Deadline(30))
 
 
@@ -157,7 +159,7 @@ class TestThePodsResolver:
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
         monkeypatch.setattr(transport, "addresses_of", fail)
-        with pytest.raises(CheckFailedError, match=r"^does not resolve: Temporary failure .* \(asked "):
+        with pytest.raises(CheckFailedError, match=r"^does not resolve: Temporary failure .* \(queried "):
             dns.resolves("example.com", "")
 
     @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ class TestManyEndpoints:
         found, report = self.reported(fake, 30)
         assert found["dns"].verdict == INCONCLUSIVE
         assert found["dns"].error == (
-            f"not judged: 20 of 20 queries lost; the DNS servers of {self.SERVICE} could not be asked directly, "
+            f"not judged: 20 of 20 queries lost; the DNS servers of {self.SERVICE} could not be queried directly, "
             "and one might be at fault"
         )
         assert not report.blames_node

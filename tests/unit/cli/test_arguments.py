@@ -418,7 +418,7 @@ class TestConfigCheck:
         file.write_text("worker: {job: {backoffLimit: 3}}")
         assert code(["config", "check", str(file)]) == 0
         said = capsys.readouterr()
-        assert said.out == f"{file}: fine\n"
+        assert said.out == f"{file}: valid\n"
         assert "worker.job.backoffLimit has no effect" in said.err
 
     def test_the_examples_are_fine(self) -> None:

@@ -78,7 +78,7 @@ def test_a_failure_fails_the_command_and_says_why(fake: FakeApi, tmp_path: Path)
     assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out) == 1
     (row,) = [line for line in out.getvalue().splitlines() if line.startswith("api ")]
     assert "failed" in row
-    assert row.endswith("the API server does not accept our credentials (401)")
+    assert row.endswith("the API server rejects the credentials (401)")
 
 
 def test_without_a_cluster_what_needs_one_is_skipped_and_says_so() -> None:
@@ -86,7 +86,7 @@ def test_without_a_cluster_what_needs_one_is_skipped_and_says_so() -> None:
     assert table.check(SETTINGS, None, out) == 0
     rows = out.getvalue().splitlines()[1:]
     assert [row.split()[2] for row in rows if row.startswith("dns")] == ["passed"]
-    skipped = [row for row in rows if "neither a ServiceAccount nor a kubeconfig" in row]
+    skipped = [row for row in rows if "no ServiceAccount and no kubeconfig was found" in row]
     assert {row.split()[0] for row in skipped} == {"api", "network", "services", "payload", "clock"}
 
 

@@ -134,7 +134,7 @@ class TestWhatANodeWaitsFor:
         assert (told.attempt, told.node.record.attempt) == (1, 0)
 
     def test_one_that_is_open_meanwhile_says_so(self) -> None:
-        asked = VerificationRecord(1, outcome=Outcome.PENDING, at=START, since=START, reason="its label was taken off")
+        asked = VerificationRecord(1, outcome=Outcome.PENDING, at=START, since=START, reason="its label was removed")
         unlabelled = Node("a", "uid-a", record=asked)
         assert standing(unlabelled).waits_for.startswith("open meanwhile: the controller to begin attempt 2")
         assert explain_text.headline(standing(unlabelled)).startswith("a is verifying: open meanwhile: ")
@@ -471,7 +471,7 @@ class TestTheLiveView:
 
     def test_that_removal_is_paused_is_said_for_as_long_as_it_is(self) -> None:
         picture = a_picture(book=Ledger(paused=True))
-        assert picture.notes == ["removal is paused; `resume` ends that"]
+        assert picture.notes == ["removal is paused; run `kube-node-ready resume` to resume it"]
         picture.ledger_changed(removal_ledger.EMPTY)
         assert picture.notes == []
 
@@ -509,8 +509,8 @@ class TestTheStory:
         assert f"dns example.com  {shown}  " in text
         assert "Next: Attempt 3 begins in 2 s (at 2026-01-01T00:00:01Z)." in text
         assert "Removal: Never: nodeManagement.deleteFailedNodes is false." in text
-        assert f"Look further: dns: {explain_text.HINTS['dns']}" in text
-        assert "Look further: kubectl logs --namespace=kube-system worker-2" in text
+        assert f"Next steps: dns: {explain_text.HINTS['dns']}" in text
+        assert "Next steps: kubectl logs --namespace=kube-system worker-2" in text
 
     def test_a_check_that_did_not_apply_is_not_shown_as_passed(self) -> None:
         check = CheckResult("matrix", ok=True, ms=4, error="not enough peers: 1 of 2", applies=False)
@@ -524,7 +524,7 @@ class TestTheStory:
         assert "Gate: Open. The node has the label node-ready/verified=true." in text
         assert "Next: Nothing, unless the node changes." in text
         assert "Removal: Never" in text
-        assert "Look further" not in text
+        assert "Next steps" not in text
 
     def test_of_removal_nothing_is_claimed_that_was_not_read(self) -> None:
         text = self.told(gated("a", failed()), into=installation.defaults("nowhere"))
@@ -723,7 +723,10 @@ class TestRights:
                 'you are not allowed to list pods in the namespace "a": ask for the verb "list" on',
             ),
             (Rejected(401, "Unauthorized", "no"), "the API server rejected your credentials (401 Unauthorized)"),
-            (Unreachable(0, "Unreachable", "connection refused"), "the API server does not answer: connection refused"),
+            (
+                Unreachable(0, "Unreachable", "connection refused"),
+                "the API server does not respond: connection refused",
+            ),
             (AccessError("no kubeconfig"), "cannot connect to the Kubernetes API: no kubeconfig"),
         ],
     )

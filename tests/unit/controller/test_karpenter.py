@@ -100,7 +100,7 @@ def test_a_server_that_does_not_list_the_group_has_no_karpenter(groups: list[str
 def test_a_404_for_a_group_that_the_server_lists_is_no_answer() -> None:
     """A proxy can answer so. Without the claim, the node would be deleted past Karpenter."""
     server = without_karpenter(kind="APIGroupList", groups=["apps", "karpenter.sh"])
-    with pytest.raises(ClaimLookupFailed, match=r"lists karpenter\.sh, but answers that it does not exist"):
+    with pytest.raises(ClaimLookupFailed, match=r"lists karpenter\.sh, but returns 404 for it"):
         found(server, a_node())
 
 

@@ -269,7 +269,7 @@ async def test_an_answer_cut_short_is_broken() -> None:
 @on_both_loops
 async def test_what_is_no_http_is_broken() -> None:
     async with speaking(saying(b"SSH-2.0-OpenSSH_9.2\r\n")) as (_, pool):
-        with pytest.raises(ConnectionBroken, match="the answer is not HTTP"):
+        with pytest.raises(ConnectionBroken, match="the response is not HTTP"):
             await ask(pool)
 
 
@@ -340,7 +340,7 @@ FINAL = b"Content-Length: 5\r\n\r\nhello"
     [
         (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 128 + FINAL, "more than 128 headers"),
         (b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 65_536 + b"\r\n" + FINAL, "more than 65536 bytes"),
-        (b"HTTP/1.1 103 Early\r\n\r\n" * 9 + HELLO, "more than 8 interim answers"),
+        (b"HTTP/1.1 103 Early\r\n\r\n" * 9 + HELLO, "more than 8 interim responses"),
         (CHUNKED + b"1\r\na\r\n0\r\n" + b"X: y\r\n" * 128 + b"\r\n", "more than 128 headers"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n" + FINAL, "Duplicate Content-Length"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n" + FINAL, "Content-Length can't be present"),
@@ -392,7 +392,7 @@ async def test_what_never_ends_is_not_read_for_ever(begin: bytes, piece: bytes) 
         return answer
 
     async with speaking(speaks) as (_, pool):
-        with pytest.raises(ConnectionBroken, match="more than 65536 bytes came without a byte of the body"):
+        with pytest.raises(ConnectionBroken, match="more than 65536 bytes were received before the body"):
             await ask(pool)
         assert not pool._all
 

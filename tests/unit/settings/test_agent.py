@@ -199,7 +199,7 @@ def test_a_wrong_value_is_named_with_what_would_be_right(flag: str, value: str, 
 def test_removal_of_nodes_is_refused_with_the_reason() -> None:
     (told,) = errors(DELETE_FAILED_NODE="true")
     assert told.startswith('DELETE_FAILED_NODE: "true" is invalid; expected false: ')
-    assert "the controller's job" in told
+    assert "only the controller removes nodes" in told
     assert "budget" in told
 
 

@@ -343,7 +343,7 @@ class TestAProofThatNoLongerCounts:
     @pytest.mark.parametrize(
         ("node", "why"),
         [
-            (gated(passed(3)), "its label was taken off"),
+            (gated(passed(3)), "its label was removed"),
             (opened(passed(3), taints=(GATE,)), "the gate came back"),
             (opened(passed(3), taints=(GATE,), boot="boot-2"), "the gate came back after a reboot"),
             (

@@ -90,7 +90,7 @@ def test_failures_are_counted_in_words(failures: int, times: str) -> None:
 @pytest.mark.parametrize(
     ("node", "reason"),
     [
-        (Node("a", "u"), "its label was taken off"),
+        (Node("a", "u"), "its label was removed"),
         (Node("a", "u", labelled=True), "the gate came back, and the last check had not passed"),
         (
             Node("a", "u", labelled=True, record=VerificationRecord(1, outcome=Outcome.PASSED, boot="b"), boot="b"),
@@ -107,8 +107,8 @@ def test_the_reason_of_a_new_proof_is_what_changed(node: Node, reason: str) -> N
 
 
 def test_a_contest_is_described_by_its_length() -> None:
-    expected = "another client undid the release 3 times in a row, soon after it: its label was taken off"
-    assert messages.contested(3, "its label was taken off") == expected
+    expected = "another client undid the release 3 times in a row, soon after it: its label was removed"
+    assert messages.contested(3, "its label was removed") == expected
 
 
 @pytest.mark.parametrize(

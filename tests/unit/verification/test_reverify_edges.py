@@ -371,7 +371,7 @@ class TestTurns:
     [
         (doubtful(1), True),
         (verified(), False),
-        (replace(doubtful(1), labelled=False), False),  # its label was taken off: it has to be verified anyway
+        (replace(doubtful(1), labelled=False), False),  # its label was removed: it has to be verified anyway
         (doubtful(1, outcome=Outcome.FAILED), False),  # it failed, and counts as failing
         (doubtful(1, outcome=Outcome.PENDING), False),
     ],
