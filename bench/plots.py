@@ -143,9 +143,9 @@ def _framed(titles: Titles, drawn: Sequence[str], legend: Sequence[str], empty: 
         _text(_LEFT + _PLOT_WIDTH / 2, _HEIGHT - 18, titles.across, "", "middle"),
         upright,
     ]
-    said = f"<title>{escape(titles.title)}</title>\n<desc>{escape(titles.description)}</desc>"
+    description = f"<title>{escape(titles.title)}</title>\n<desc>{escape(titles.description)}</desc>"
     size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n{said}\n<style>\n{_STYLE}</style>\n'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">\n{description}\n<style>\n{_STYLE}</style>\n'
     return head + "\n".join(body) + "\n</svg>\n"
 
 

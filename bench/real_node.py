@@ -113,7 +113,7 @@ async def _run(api: Api, node: Node, number: int, folder: Path, cgroup: str) -> 
     )
 
 
-async def _ended(api: Api, name: str, look: Callable[[], None]) -> _Object:
+async def _ended(api: Api, name: str, observe: Callable[[], None]) -> _Object:
     """Return the pod when it has ended; `look` is called continuously until then."""
     last: dict[str, _Object] = {}
 
@@ -125,7 +125,7 @@ async def _ended(api: Api, name: str, look: Callable[[], None]) -> _Object:
     following = asyncio.create_task(api.watch(_PODS, found).follow())
     try:
         while not last:
-            look()
+            observe()
             await asyncio.sleep(_LOOK_SECONDS)
         return last[name]
     finally:

@@ -166,8 +166,8 @@ def _places(client: Client) -> list[str]:
 
 def _verified_at(node: Node) -> datetime | None:
     conditions = (node.status.conditions if node.status else None) or []
-    ours = (one for one in conditions if one.type == "NodeVerified" and one.status == "True")
-    return next((one.lastTransitionTime for one in ours), None)
+    ours = (condition for condition in conditions if condition.type == "NodeVerified" and condition.status == "True")
+    return next((condition.lastTransitionTime for condition in ours), None)
 
 
 def _stop(cluster: str) -> str:

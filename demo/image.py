@@ -38,14 +38,14 @@ def archive() -> Path:
 def _build(folder: Path, identity: str) -> Path:
     words = ["--arch", wheels.machine_architecture(), "--name", REPOSITORY, "--into", str(folder)]
     # Not the commit: tested code is often uncommitted, and the same content must result in the same image.
-    told = {"VERSION": TAG, "COMMIT_HASH": identity, "BUILD_DATE": "2026-01-01T00:00:00Z"}
+    build_arguments = {"VERSION": TAG, "COMMIT_HASH": identity, "BUILD_DATE": "2026-01-01T00:00:00Z"}
     command = [sys.executable, "-m", "release", "image", *words]
-    environment = {**os.environ, **told}
+    environment = {**os.environ, **build_arguments}
     done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(f"the image could not be built: {done.stderr.strip()}")
-    (made,) = folder.glob("*.tar")
-    return made
+    (archive,) = folder.glob("*.tar")
+    return archive
 
 
 def _identity() -> str:

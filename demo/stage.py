@@ -125,8 +125,8 @@ def _tell_the_command_line(plane: Plane, config: str) -> None:
     """Create the ConfigMap of the chart, in which the command line looks for the configuration."""
     labels = {"app.kubernetes.io/name": "kube-node-ready", "app.kubernetes.io/component": "controller"}
     metadata = {"name": "kube-node-ready-controller", "namespace": NAMESPACE, "labels": labels}
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": config}}
-    plane.apply(json.dumps(made))
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.yaml": config}}
+    plane.apply(json.dumps(config_map))
 
 
 def _report(*, dns_error: str) -> str:

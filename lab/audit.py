@@ -41,7 +41,7 @@ class Calls:
         return sum(
             number
             for call, number in self.by_kind.items()
-            if all(wish is None or wish == value for wish, value in zip(wanted, call, strict=True))
+            if all(expected is None or expected == value for expected, value in zip(wanted, call, strict=True))
         )
 
 

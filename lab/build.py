@@ -194,16 +194,16 @@ def _go(target: Target) -> _Go:
     needed = re.search(r"^go ([\d.]+)", (target.module / target.modfile).read_text(), re.MULTILINE)
     assert needed, f"{target.module / target.modfile} has no go line"
     path = shutil.which("go")
-    wish = f"Go {needed[1]} or newer is needed to build {target.name}"
+    requirement = f"Go {needed[1]} or newer is needed to build {target.name}"
     way_out = "install it, or let KUBEBUILDER_ASSETS name a folder with the programs"
     if path is None:
-        raise LabError(f"{wish}, and there is no `go` in PATH: {way_out}")
+        raise LabError(f"{requirement}, and there is no `go` in PATH: {way_out}")
     # In the module's directory, where Go can select another toolchain, or report that it must not.
     answer = subprocess.run([path, "version"], cwd=target.module, capture_output=True, text=True, check=False)
     output = (answer.stdout or answer.stderr).strip()
     found = re.search(r"go version (go([\d.]+)\S*)", output)
     if not found or _parts(found[2]) < _parts(needed[1]):
-        raise LabError(f"{wish}, and {path} says {output!r}: {way_out}")
+        raise LabError(f"{requirement}, and {path} says {output!r}: {way_out}")
     return _Go(path, found[1])
 
 
@@ -257,18 +257,18 @@ def _packages(target: Target, compiler: _Go, environment: Mapping[str, str]) -> 
 
 
 def _run_build(command: Sequence[str], target: Target, environment: Mapping[str, str], progress: Progress) -> None:
-    said: list[str] = []
+    output: list[str] = []
     with subprocess.Popen(
         command, cwd=target.module, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as compiler:
         assert compiler.stdout
         for line in compiler.stdout:
-            said.append(line)
+            output.append(line)
             # With -v, Go prints the path of each package it has compiled; anything with a space is an error message.
             if " " not in line:
                 progress.advance()
     if compiler.returncode:
-        raise _build_error(target, said)
+        raise _build_error(target, output)
 
 
 def _go_says(command: Sequence[str], target: Target, environment: Mapping[str, str]) -> str:

@@ -67,7 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=command_hint.lab("").strip(),
         description="Run a real Kubernetes cluster on this machine.",
-        epilog="examples:\n" + "\n".join(f"  {command_hint.lab(words):<50} {why}" for words, why in _EXAMPLES.items()),
+        epilog="examples:\n"
+        + "\n".join(f"  {command_hint.lab(words):<50} {description}" for words, description in _EXAMPLES.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--name", default=runs.DEFAULT_NAME, help="name of the cluster (%(default)s)")
@@ -136,8 +137,8 @@ def _up(arguments: argparse.Namespace) -> int:
         if fake:
             say(f"starting {fake} simulated node{'s' if fake > 1 else ''}")
             cluster.simulated_nodes(fake, taints=arguments.taint)
-    look, end = _hint(arguments, "kubectl get nodes"), _hint(arguments, "down")
-    say(f"the cluster is up; `{look}` shows its nodes, `{end}` removes it")
+    inspect, end = _hint(arguments, "kubectl get nodes"), _hint(arguments, "down")
+    say(f"the cluster is up; `{inspect}` shows its nodes, `{end}` removes it")
     return 0
 
 

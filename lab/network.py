@@ -107,8 +107,8 @@ def run_tool(*command: str, marks: Mapping[str, str] | None = None) -> str:
     except FileNotFoundError as error:
         raise LabError(f"{command[0]} is not installed; `make setup` installs what the lab needs") from error
     if done.returncode:
-        said = (done.stderr or done.stdout).strip() or f"exit code {done.returncode}"
-        raise LabError(f"`{' '.join(command)}` failed: {said}")
+        output = (done.stderr or done.stdout).strip() or f"exit code {done.returncode}"
+        raise LabError(f"`{' '.join(command)}` failed: {output}")
     return done.stdout
 
 

@@ -119,8 +119,8 @@ def _root(arguments: argparse.Namespace, builder: Builder) -> None:
 def _executables(arguments: argparse.Namespace, builder: Builder) -> None:
     workshop = executables.Workshop(builder.checkout, builder.store, builder.own_wheel(), builder.build.epoch)
     for program in arguments.program or image_spec.PROGRAMS:
-        made = workshop.make(program, arguments.into)
-        print(f"{made}  {_megabytes(made.stat().st_size)}")
+        executable = workshop.make(program, arguments.into)
+        print(f"{executable}  {_megabytes(executable.stat().st_size)}")
 
 
 def say(text: str) -> None:

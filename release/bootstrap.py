@@ -87,9 +87,9 @@ class _UntrustedError(Exception):
 def _prepare(folder: Path) -> None:
     """Create the directory. Its parents are checked first: directories of other users are not touched."""
     _trust(folder)
-    for one in (*reversed(folder.parents), folder):
-        if not one.exists():
-            one.mkdir(mode=0o700, exist_ok=True)
+    for directory in (*reversed(folder.parents), folder):
+        if not directory.exists():
+            directory.mkdir(mode=0o700, exist_ok=True)
     _trust(folder)
 
 
@@ -100,16 +100,16 @@ def _trust(folder: Path, *, may_be_shared: bool = False) -> None:
     other users cannot enter, permissions for a group or for all have no effect.
     """
     closed = False
-    for one in (*reversed(folder.parents), folder):
+    for directory in (*reversed(folder.parents), folder):
         try:
-            about = one.lstat()
+            about = directory.lstat()
         except FileNotFoundError:
             return
         if about.st_uid not in (0, os.geteuid()):
-            raise _UntrustedError(f"{one} belongs to user {about.st_uid}")
-        sticky = about.st_mode & stat.S_ISVTX and (may_be_shared or one != folder)
+            raise _UntrustedError(f"{directory} belongs to user {about.st_uid}")
+        sticky = about.st_mode & stat.S_ISVTX and (may_be_shared or directory != folder)
         if about.st_mode & _BY_OTHERS and not sticky and not closed:
-            raise _UntrustedError(f"{one} can be written to by others")
+            raise _UntrustedError(f"{directory} can be written to by others")
         closed = closed or not about.st_mode & _ENTERED_BY_OTHERS
 
 

@@ -88,9 +88,9 @@ def _epoch(environ: Mapping[str, str]) -> int:
     try:
         if epoch:
             return int(epoch)
-        given = datetime.fromisoformat(date) if date else datetime.fromtimestamp(0, UTC)
+        moment = datetime.fromisoformat(date) if date else datetime.fromtimestamp(0, UTC)
         # Not this machine's time zone: the same value must result in the same build everywhere.
-        return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp())
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     except ValueError as error:
         raise ReleaseError(
             f"the build's time is given as {epoch or date!r}: SOURCE_DATE_EPOCH takes seconds since 1970, "

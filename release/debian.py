@@ -109,7 +109,7 @@ def forget_other_sources(lists: Path) -> None:
     for path in sorted((*lists.glob("*_InRelease"), *lists.glob("*_Release"))):
         if not _is_signed(path):
             source = re.sub(r"(In)?Release$", "", path.name)
-            for index in [one for one in lists.iterdir() if one.is_file() and one.name.startswith(source)]:
+            for index in [path for path in lists.iterdir() if path.is_file() and path.name.startswith(source)]:
                 index.unlink()
 
 

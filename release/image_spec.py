@@ -29,8 +29,12 @@ class Project:
 
 
 def project(checkout: Path) -> Project:
-    said = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
-    return Project(said["description"], said["license"], {name: said["scripts"][name] for name in PROGRAMS})
+    project_table = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]
+    return Project(
+        project_table["description"],
+        project_table["license"],
+        {name: project_table["scripts"][name] for name in PROGRAMS},
+    )
 
 
 def labels(about: Project, build: BuildInfo, source: str = "") -> dict[str, str]:

@@ -77,7 +77,7 @@ def write(archive: Path, images: Sequence[Image], *, name: str, tag: str, attest
     blobs: dict[str, bytes] = {}
     manifests = [_manifest(image, blobs) for image in images]
     if attest:
-        about = zip(images, [str(one["digest"]) for one in manifests], strict=True)
+        about = zip(images, [str(manifest["digest"]) for manifest in manifests], strict=True)
         manifests += [_attestation(attest(image, digest), digest, blobs) for image, digest in about]
     kind = f"{_KIND}.index.v1+json"
     index = _json({"schemaVersion": 2, "mediaType": kind, "manifests": manifests})

@@ -37,7 +37,7 @@ def bill(parts: Sequence[Parts], own: Wheel, build: BuildInfo, digest: str) -> b
         "version": build.version,
         "purl": f"pkg:oci/{image_spec.NAME}@{quote(digest, safe='')}",
     }
-    said = {
+    document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "serialNumber": f"urn:uuid:{uuid.uuid5(_SPACE, digest)}",
@@ -49,7 +49,7 @@ def bill(parts: Sequence[Parts], own: Wheel, build: BuildInfo, digest: str) -> b
             {"ref": ours["bom-ref"], "dependsOn": _refs(map(_of_wheel, wheels.values()))},
         ],
     }
-    return json.dumps(said, indent=1).encode() + b"\n"
+    return json.dumps(document, indent=1).encode() + b"\n"
 
 
 def statement(parts: Sequence[Parts], own: Wheel, build: BuildInfo, digest: str) -> Statement:

@@ -151,15 +151,15 @@ def _proxy(cluster: Entry) -> Proxy | None:
 def _certificate(user: Entry) -> str:
     certificate, key = user.pem("client-certificate"), user.pem("client-key")
     if bool(certificate) != bool(key):
-        given, missing = ("client-certificate", "client-key") if certificate else ("client-key", "client-certificate")
-        raise user.error(f"{given} is set without {missing}; expected both")
+        present, missing = ("client-certificate", "client-key") if certificate else ("client-key", "client-certificate")
+        raise user.error(f"{present} is set without {missing}; expected both")
     return f"{certificate}\n{key}" if certificate else ""
 
 
 def _source(user: Entry, certificate: str, cluster: Mapping[str, object]) -> Source:
     """What client-go prefers: a token file, a token, a password, a plugin."""
-    if found := [name for name in _IMPERSONATION if user.fields.get(name)]:
-        raise user.error(f"{found[0]}: impersonation is not supported; expected a user without it")
+    if impersonation := [name for name in _IMPERSONATION if user.fields.get(name)]:
+        raise user.error(f"{impersonation[0]}: impersonation is not supported; expected a user without it")
     if user.fields.get("auth-provider") is not None:
         raise user.error("auth-provider is not supported, as in kubectl since 1.26; expected exec")
     token, name, password = user.text("token"), user.text("username"), user.text("password")
@@ -211,14 +211,14 @@ def _texts(plugin: Entry, key: str) -> Sequence[str]:
 
 
 def _variables(plugin: Entry) -> dict[str, str]:
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for value in plugin.items("env"):
         entry = Entry(plugin.file, value if isinstance(value, dict) else {})
         name, text = entry.text("name"), entry.text("value")
         if not name or "=" in name or "\0" in name + text:
             raise plugin.error(f"exec.env: {name[:80]!a} is invalid; expected the name of a variable, and its value")
-        found[name] = text
-    return found
+        variables[name] = text
+    return variables
 
 
 def _exec_cluster(cluster: Entry, server: str, authority: str) -> dict[str, object]:

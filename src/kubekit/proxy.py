@@ -184,13 +184,13 @@ def unreachable(proxy: Proxy, error: OSError) -> ProxyError:
     return ProxyError(f"cannot connect to proxy {proxy}: {error.strerror or error}")
 
 
-def run(made: socket.socket, steps: Handshake, left: Callable[[], float]) -> None:
+def run(connection: socket.socket, steps: Handshake, left: Callable[[], float]) -> None:
     """Run a handshake on a connected socket. `left` is how many seconds it can still take."""
     sent = next(steps)
     while True:
-        made.settimeout(left())
-        made.sendall(sent)
-        received = made.recv(PIECE_BYTES)
+        connection.settimeout(left())
+        connection.sendall(sent)
+        received = connection.recv(PIECE_BYTES)
         try:
             sent = steps.send(received)
         except StopIteration:

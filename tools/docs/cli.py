@@ -152,7 +152,7 @@ def _type(kind: Any) -> tuple[str, type[Struct] | None]:  # noqa: ANN401  msgspe
     if isinstance(kind, inspect.Metadata):
         return _type(kind.type)
     if isinstance(kind, inspect.UnionType):
-        (first,) = (one for one in kind.types if not isinstance(one, inspect.NoneType))
+        (first,) = (choice for choice in kind.types if not isinstance(choice, inspect.NoneType))
         shown, inner = _type(first)
         return f"{shown} or null", inner
     if isinstance(kind, inspect.VarTupleType):

@@ -24,7 +24,7 @@ those of the protobuf messages (`src/kubernetes_daemonset/api`); fields from 101
 def page() -> str:
     # A reader looks for the manifest; the stack input around it is for tools, and comes last.
     roots = [KubernetesDaemonSet.DESCRIPTOR, KubernetesDaemonSetStackInput.DESCRIPTOR]
-    messages = {one.full_name: one for root in roots for one in _reachable(cast("Descriptor", root))}
+    messages = {message.full_name: message for root in roots for message in _reachable(cast("Descriptor", root))}
     return "\n".join([_HEAD, *map(_section, messages.values())])
 
 
@@ -43,7 +43,9 @@ def _reachable(root: Descriptor) -> Iterator[Descriptor]:
 
 
 def _section(message: Descriptor) -> str:
-    rows = [f"| `{one.name}` | {one.number} | {_linked(one)} | {_cell(message, one)} |" for one in message.fields]
+    rows = [
+        f"| `{field.name}` | {field.number} | {_linked(field)} | {_cell(message, field)} |" for field in message.fields
+    ]
     table = ["| field | number | type | meaning |", "|---|---|---|---|", *rows] if rows else ["No fields yet."]
     return "\n".join([f"## {message.name}", "", comment(message.full_name), "", *table, ""])
 

@@ -23,17 +23,19 @@ _BEARER = "Bearer "
 def load(paths: str | os.PathLike[str], *, credentials: bool = True) -> Access:
     """Merge the files that `paths` names, as in KUBECONFIG. Without `credentials`, no plugin runs."""
     try:
-        found = connections.load(paths)
-        if not found.is_encrypted:
-            text = f"server: {found.server!a} is invalid; expected an https:// URL"
-            raise NoAccessError(f"{found.source}: {text}")
-        route = Route(found, found.credentials.get() if credentials else Identity(certificate=found.certificate))
+        connection = connections.load(paths)
+        if not connection.is_encrypted:
+            text = f"server: {connection.server!a} is invalid; expected an https:// URL"
+            raise NoAccessError(f"{connection.source}: {text}")
+        route = Route(
+            connection, connection.credentials.get() if credentials else Identity(certificate=connection.certificate)
+        )
     except KubeconfigError as error:
         raise NoAccessError(str(error)) from error
     except CredentialsError as error:
-        raise NoAccessError(f"{found.source}: {error}") from error
+        raise NoAccessError(f"{connection.source}: {error}") from error
     token = route.identity.authorization.removeprefix(_BEARER)
-    return Access(found.host, found.port, route.context, token, found.path, route.name, route)
+    return Access(connection.host, connection.port, route.context, token, connection.path, route.name, route)
 
 
 def usual() -> str | None:
@@ -74,27 +76,27 @@ class Route:
         return renewed != rejected
 
     def connect(self, deadline: Deadline) -> socket.socket:
-        found = self._connection
+        connection = self._connection
         plain = self._plain(deadline)
         try:
-            return transport.start_tls(plain, self.context, self.name or found.host, deadline)
+            return transport.start_tls(plain, self.context, self.name or connection.host, deadline)
         except BaseException:
             plain.close()
             raise
 
     def _plain(self, deadline: Deadline) -> socket.socket:
-        found = self._connection
-        if not found.proxy:
-            return transport.connect(found.host, found.port, deadline)
+        connection = self._connection
+        if not connection.proxy:
+            return transport.connect(connection.host, connection.port, deadline)
         try:
-            plain = transport.connect(found.proxy.host, found.proxy.port, deadline)
+            plain = transport.connect(connection.proxy.host, connection.proxy.port, deadline)
         except UnreachableError as error:
-            raise UnreachableError(f"cannot connect to proxy {found.proxy}: {error}") from error
+            raise UnreachableError(f"cannot connect to proxy {connection.proxy}: {error}") from error
         try:
-            proxy.run(plain, proxy.handshake(found.proxy, found.host, found.port), deadline.left)
+            proxy.run(plain, proxy.handshake(connection.proxy, connection.host, connection.port), deadline.left)
         except TimeoutError as error:
             plain.close()
-            raise UnreachableError(f"proxy {found.proxy} did not answer within {deadline}") from error
+            raise UnreachableError(f"proxy {connection.proxy} did not answer within {deadline}") from error
         except OSError as error:
             plain.close()
             raise UnreachableError(str(error)) from error

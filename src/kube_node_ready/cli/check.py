@@ -57,8 +57,8 @@ def check(
     checks = _jobs(settings, path, credentials=not dry_run)
     results = Runner(limits, Observer()).run(plan.as_skipped(checks) if dry_run else checks)
     if output == "json":
-        found = report.encode(os.environ.get("NODE_NAME") or os.uname().nodename, results).decode()
-        stream.write(f"{words.escaped(found)}\n")
+        document = report.encode(os.environ.get("NODE_NAME") or os.uname().nodename, results).decode()
+        stream.write(f"{words.escaped(document)}\n")
     else:
         stream.writelines(f"{line}\n" for line in lines(results, color=_wants_color(stream)))
         stream.write(f"{summary(results)}\n")
@@ -77,29 +77,29 @@ def _jobs(settings: Settings, path: Path | None, *, credentials: bool) -> tuple[
         here = PodIdentity(os.environ.get("NODE_NAME", ""), os.environ.get("POD_NAMESPACE", ""))
         return plan.in_pod(settings, access.in_pod(os.environ), here)
     try:
-        found, reason = _access(paths, credentials=credentials)
-    except NoAccessError as unusable:
-        if path:  # whoever names a kubeconfig wants it used
+        reached, reason = _access(paths, credentials=credentials)
+    except NoAccessError as error:
+        if path:  # an explicit kubeconfig must work
             raise
-        found, reason = None, str(unusable)
-    return plan.on_this_machine(settings, found, reason)
+        reached, reason = None, str(error)
+    return plan.on_this_machine(settings, reached, reason)
 
 
 def _access(paths: str, *, credentials: bool) -> tuple[Access | None, str]:
     paths = paths or kubeconfig.usual() or ""
     if not paths:
         return None, "needs a cluster, and no ServiceAccount and no kubeconfig was found"
-    found = kubeconfig.load(paths, credentials=credentials)
-    if found.context.verify_mode is ssl.CERT_NONE:
-        sys.stderr.write(f"warning: {kubeconfig.INSECURE} for {found.target}: insecure-skip-tls-verify is true\n")
-    return found, ""
+    access = kubeconfig.load(paths, credentials=credentials)
+    if access.context.verify_mode is ssl.CERT_NONE:
+        sys.stderr.write(f"warning: {kubeconfig.INSECURE} for {access.target}: insecure-skip-tls-verify is true\n")
+    return access, ""
 
 
 def summary(results: Sequence[Result]) -> str:
     """Whoever looks at the last line only should know whether anything was checked at all."""
     counted = Counter(result.verdict for result in results)
-    told = ", ".join(f"{counted[verdict]} {verdict.text}" for verdict in _COLORS if counted[verdict])
-    return told if _has_checked(results) else f"{told}: {_NOTHING}"
+    counts = ", ".join(f"{counted[verdict]} {verdict.text}" for verdict in _COLORS if counted[verdict])
+    return counts if _has_checked(results) else f"{counts}: {_NOTHING}"
 
 
 def _has_checked(results: Iterable[Result]) -> bool:
@@ -108,9 +108,15 @@ def _has_checked(results: Iterable[Result]) -> bool:
 
 def lines(results: Sequence[Result], *, color: bool) -> list[str]:
     in_order = sorted(results, key=lambda result: CHECKS.index(result.name))
-    rows = [_HEAD, *((one.name, safe(one.target), one.verdict.text, str(one.ms), safe(one.error)) for one in in_order)]
+    rows = [
+        _HEAD,
+        *(
+            (result.name, safe(result.target), result.verdict.text, str(result.ms), safe(result.error))
+            for result in in_order
+        ),
+    ]
     widths = [max(words.columns(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
-    colors = ["", *(_COLORS[one.verdict] if color else "" for one in in_order)]
+    colors = ["", *(_COLORS[result.verdict] if color else "" for result in in_order)]
     return [_line(row, widths, own) for row, own in zip(rows, colors, strict=True)]
 
 

@@ -80,39 +80,41 @@ async def find_installation(kube: KubeClient, namespace: str, notes: Notes) -> I
     path = collection_path("v1", "configmaps", namespace=namespace)
     kind = Resource(path, objects.ConfigMap, _same, _name, {"labelSelector": installation.SELECTOR})
     try:
-        found, note = installation.read(await listed(kube, kind, namespace), namespace)
+        installed, note = installation.read(await listed(kube, kind, namespace), namespace)
     except NotAllowed as error:
         notes.add(f"{error}. Without it the configuration is not known, and the defaults are assumed")
         return installation.defaults(namespace)
     notes.add(note)
-    if found.dry_run:
+    if installed.dry_run:
         notes.add("dryRun is on: nothing is written, and no node is verified")
-    return found
+    return installed
 
 
 async def look(kube: KubeClient, namespace: str, notes: Notes) -> FleetView:
-    found = await find_installation(kube, namespace, notes)
-    known = await listed(kube, fleet.nodes(found))
-    seen = FleetView(found).put(known, await _workers(kube, found, notes), await read_ledger(kube, found, notes))
-    notes.extend(seen.notes)
-    return seen
+    installed = await find_installation(kube, namespace, notes)
+    known = await listed(kube, fleet.nodes(installed))
+    view = FleetView(installed).put(
+        known, await _workers(kube, installed, notes), await read_ledger(kube, installed, notes)
+    )
+    notes.extend(view.notes)
+    return view
 
 
-async def _workers(kube: KubeClient, found: Installed, notes: Notes) -> list[Worker | None]:
+async def _workers(kube: KubeClient, installed: Installed, notes: Notes) -> list[Worker | None]:
     try:
-        return await listed(kube, resources.workers(found.scope), found.namespace)
+        return await listed(kube, resources.workers(installed.scope), installed.namespace)
     except NotAllowed as error:
         notes.add(f"{error}. Without it, running workers are not seen")
         return []
 
 
-async def read_ledger(kube: KubeClient, found: Installed, notes: Notes) -> Ledger:
+async def read_ledger(kube: KubeClient, installed: Installed, notes: Notes) -> Ledger:
     """The ledger of removals, if nodes may be removed at all."""
-    if not found.policy.removal:
+    if not installed.policy.removal:
         return removal_ledger.MISSING
     try:
-        with requires("get", "configmaps", found.namespace):
-            answer = await kube.get(found.scope.ledger_path)
+        with requires("get", "configmaps", installed.namespace):
+            answer = await kube.get(installed.scope.ledger_path)
     except NotFound:
         return removal_ledger.MISSING
     except NotAllowed as error:
@@ -133,15 +135,15 @@ async def listed(kube: KubeClient, kind: Resource[W, T], namespace: str = "") ->
 
 
 async def _listed(kube: KubeClient, kind: Resource[W, T], namespace: str) -> list[T]:
-    found: list[T] = []
+    items: list[T] = []
     pages, more = Pages(kind.path), dict[str, str]()
     while True:
         with requires("list", resource(kind.path), namespace):
             params = {**kind.params, **more, "limit": _PAGE}
             page = decoded(await kube.get(kind.path, max_bytes=MAX_PAGE_BYTES, **params), Page)  # type: ignore[arg-type]
-        found += [kind.transform(decoded(item, kind.wire)) for item in page.items]
+        items += [kind.transform(decoded(item, kind.wire)) for item in page.items]
         if not page.metadata.continue_:
-            return found
+            return items
         more = pages.after(page.metadata.continue_)
 
 

@@ -13,10 +13,10 @@ from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.kube.errors import KubeError
 
 
-def run(verb: str, given: Mapping[str, Any]) -> int:
+def run(verb: str, params: Mapping[str, Any]) -> int:
     """Return the exit code. `given` holds the options and arguments by the names that they have in `program`."""
     try:
-        return _run(verb, given)
+        return _run(verb, params)
     except (UsageError, InvalidNameError) as error:
         raise Ended(ExitCode.INVALID, str(error)) from error
     except NoAccess as error:
@@ -25,8 +25,8 @@ def run(verb: str, given: Mapping[str, Any]) -> int:
         raise Ended(ExitCode.NO_ACCESS, str(told(error))) from error
 
 
-def _run(verb: str, given: Mapping[str, Any]) -> int:
-    options = dict(given)
+def _run(verb: str, params: Mapping[str, Any]) -> int:
+    options = dict(params)
     place = ClusterLocation(options.pop("namespace"), options.pop("kubeconfig"), options.pop("context"))
     match verb:
         case "status":

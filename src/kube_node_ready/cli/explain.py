@@ -62,13 +62,13 @@ async def _run(place: ClusterLocation, node: str) -> int:
     return needs_attention([standing], named=True)
 
 
-def lines(parts: Sequence[Part], look: Style) -> Iterator[Text]:
+def lines(parts: Sequence[Part], style: Style) -> Iterator[Text]:
     """Return the parts, wrapped for a terminal; in a pipe, a sentence is a line."""
     for part in parts:
         yield Text()
         yield Text(part.title, table.BOLD)
         for line in part.lines:
-            yield from _wrapped(line, look.width)
+            yield from _wrapped(line, style.width)
 
 
 def _wrapped(line: str, width: int | None) -> Iterator[Text]:

@@ -60,25 +60,25 @@ def read(maps: Sequence[ConfigMap], namespace: str) -> tuple[Installed, str]:
 
     Raises UsageError if there are several: `verify` removes the label that the configuration names, so none is guessed.
     """
-    usable = [one for one in maps if _is_ours(one)]
-    found = [one for one in usable if _is_helms(one)] or usable
-    if not found:
+    usable = [config_map for config_map in maps if _is_ours(config_map)]
+    candidates = [config_map for config_map in usable if _is_helms(config_map)] or usable
+    if not candidates:
         where = f'no configuration of kube-node-ready was found in the namespace "{namespace}"'
         return defaults(namespace), f"{where}, so its defaults are assumed; set --namespace to where it is installed"
-    if len(found) > 1:
-        names = ", ".join(sorted(one.metadata.name for one in found))
+    if len(candidates) > 1:
+        names = ", ".join(sorted(config_map.metadata.name for config_map in candidates))
         raise UsageError(
-            f'found {len(found)} configurations of kube-node-ready in the namespace "{namespace}", expected one: '
+            f'found {len(candidates)} configurations of kube-node-ready in the namespace "{namespace}", expected one: '
             f"ConfigMaps {names}. Delete those that no installed release owns, or install releases in namespaces of "
             "their own"
         )
-    (chosen,) = found
+    (chosen,) = candidates
     try:
         installed = _of(chosen, namespace)
     except DiagnosticsError as error:
         doubt = f"the configuration in ConfigMap {chosen.metadata.name} cannot be read, so the defaults are assumed"
         return defaults(namespace), f"{doubt}: {_first(error.diagnostics)}"
-    if others := sorted(one.metadata.name for one in usable if one is not chosen):
+    if others := sorted(config_map.metadata.name for config_map in usable if config_map is not chosen):
         return (
             installed,
             f"ConfigMap {chosen.metadata.name} is used; not installed by Helm, ignored: {', '.join(others)}",
@@ -86,21 +86,21 @@ def read(maps: Sequence[ConfigMap], namespace: str) -> tuple[Installed, str]:
     return installed, ""
 
 
-def _is_helms(found: ConfigMap) -> bool:
-    return (found.metadata.labels or {}).get("app.kubernetes.io/managed-by") == "Helm"
+def _is_helms(config_map: ConfigMap) -> bool:
+    return (config_map.metadata.labels or {}).get("app.kubernetes.io/managed-by") == "Helm"
 
 
-def _is_ours(found: ConfigMap) -> bool:
+def _is_ours(config_map: ConfigMap) -> bool:
     """Other charts have controllers, too; and ours may have been given another name."""
-    data, labels = found.data or {}, found.metadata.labels or {}
+    data, labels = config_map.data or {}, config_map.metadata.labels or {}
     by_name = labels.get("app.kubernetes.io/name") == _NAME or labels.get("helm.sh/chart", "").startswith(f"{_NAME}-")
     return by_name and (_FILE in data or _MODE in data)
 
 
-def _of(found: ConfigMap, namespace: str) -> Installed:
-    data = found.data or {}
+def _of(config_map: ConfigMap, namespace: str) -> Installed:
+    data = config_map.data or {}
     if _FILE in data:
-        name = f"{found.metadata.name}/{_FILE}"
+        name = f"{config_map.metadata.name}/{_FILE}"
         return _controller(config.parse(data[_FILE], name, _variables(namespace)))
     variables = {name: data[name] for name in data.keys() & _VARIABLES}
     rules = daemonset.rules(agent_settings.load({"node-name": _ANY_NODE}, variables, files=False))

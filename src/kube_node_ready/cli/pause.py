@@ -48,7 +48,7 @@ def body(*, paused: bool) -> bytes:
 
 async def _all(kube: KubeClient, installed: Installed, notes: Notes, *, paused: bool) -> None:
     path, namespace = installed.scope.ledger_path, installed.namespace
-    told = "no node is removed until `resume`" if paused else f"removal is not paused; {_SINGLE}"
+    message = "no node is removed until `resume`" if paused else f"removal is not paused; {_SINGLE}"
     try:
         with requires("patch", _CONFIGMAPS, namespace):
             await kube.patch(path, body(paused=paused), PatchKind.MERGE)
@@ -61,8 +61,8 @@ async def _all(kube: KubeClient, installed: Installed, notes: Notes, *, paused: 
         if paused:
             await _begin(kube, path, namespace)
         else:
-            told = "nothing was paused: the removal ledger does not exist yet"
-    output.out([Text(told)])
+            message = "nothing was paused: the removal ledger does not exist yet"
+    output.out([Text(message)])
 
 
 async def _begin(kube: KubeClient, path: str, namespace: str) -> None:

@@ -105,9 +105,9 @@ def program() -> None:
 
 
 def _documented(examples: Sequence[str], exits: Mapping[int, str] | None = None) -> Callable[[Any], Any]:
-    def add(made: Any) -> Any:  # noqa: ANN401  click's decorators return one of many types
-        made.examples, made.exits = examples, exits or {}
-        return made
+    def add(command: Any) -> Any:  # noqa: ANN401  click's decorators return one of many types
+        command.examples, command.exits = examples, exits or {}
+        return command
 
     return add
 
@@ -115,9 +115,9 @@ def _documented(examples: Sequence[str], exits: Mapping[int, str] | None = None)
 def _complete_nodes(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     from kube_node_ready.cli import node_names  # noqa: PLC0415  it loads the client
 
-    given = ctx.params.get("node") or ()
+    chosen = ctx.params.get("node") or ()
     names = node_names.of_nodes(ctx.params.get("kubeconfig"), ctx.params.get("context"))
-    return [name for name in names if name.startswith(incomplete) and name not in given]
+    return [name for name in names if name.startswith(incomplete) and name not in chosen]
 
 
 def _nodes(about: str) -> Callable[[F], F]:
@@ -153,10 +153,10 @@ def _place(command: F) -> F:
     return command
 
 
-def _ask_cluster(verb: str, given: Mapping[str, Any]) -> int:
+def _ask_cluster(verb: str, params: Mapping[str, Any]) -> int:
     from kube_node_ready.cli import cluster_commands  # noqa: PLC0415  it loads the client
 
-    return cluster_commands.run(verb, given)
+    return cluster_commands.run(verb, params)
 
 
 @_documented(
@@ -205,13 +205,13 @@ def _ask_cluster(verb: str, given: Mapping[str, Any]) -> int:
 )
 @_timeout("Stop watching after this time: 120s, 2m, 1h30m.")
 @_place
-def _status(**given: Any) -> int:  # noqa: ANN401  by name, as declared above
+def _status(**params: Any) -> int:  # noqa: ANN401  by name, as declared above
     """Show what each node is waiting for; those that need attention come first.
 
     If there is more than one pool, the pool is a column. The column of a check shows the milliseconds it took in the
     last attempt that ended (dim while another attempt runs). A check that failed is marked, as in !10003.
     """
-    return _ask_cluster("status", given)
+    return _ask_cluster("status", params)
 
 
 @_documented(
@@ -225,11 +225,11 @@ def _status(**given: Any) -> int:  # noqa: ANN401  by name, as declared above
 @program.command("explain", short_help=VERBS["explain"])
 @click.argument("node", metavar="NODE", shell_complete=_complete_nodes, help="The node.")
 @_place
-def _explain(**given: Any) -> int:  # noqa: ANN401  as above
+def _explain(**params: Any) -> int:  # noqa: ANN401  as above
     """Show everything about one node: its gate, its attempts, each check, what happens next and when, whether it can be
     removed, its Events, and where to look next.
     """
-    return _ask_cluster("explain", given)
+    return _ask_cluster("explain", params)
 
 
 @_documented(
@@ -246,21 +246,21 @@ def _explain(**given: Any) -> int:  # noqa: ANN401  as above
 @click.option("--wait", is_flag=True, help="Show the nodes until each has passed or failed.")
 @_timeout("Stop waiting after this time (default: 10m).")
 @_place
-def _verify(**given: Any) -> int:  # noqa: ANN401  as above
+def _verify(**params: Any) -> int:  # noqa: ANN401  as above
     """Request a new verification of nodes: one patch removes the label and writes the record.
 
     No taint is added: a node without a gate keeps running pods meanwhile, and with the controller even if it fails.
     Earlier failures are forgotten, so an exhausted node is tried immediately. A running worker is not interrupted.
     """
-    return _ask_cluster("verify", given)
+    return _ask_cluster("verify", params)
 
 
 @_documented(("", "--dry-run", "-o json"), check_flags.EXITS)
 @program.command("check", short_help=VERBS["check"], help=check_flags.DESCRIPTION)
-def _check(**given: Any) -> int:  # noqa: ANN401  as above
+def _check(**params: Any) -> int:  # noqa: ANN401  as above
     from kube_node_ready.cli import check  # noqa: PLC0415  it loads the checks
 
-    return check.run(check_flags.Options(**given))
+    return check.run(check_flags.Options(**params))
 
 
 def _flag(flag: check_flags.Flag) -> click.Option:
@@ -280,12 +280,12 @@ _check.params += map(_flag, check_flags.FLAGS)
 @program.command("pause", short_help=VERBS["pause"])
 @_nodes("Pause the removal of these nodes only. Without any, no node is removed.")
 @_place
-def _pause(**given: Any) -> int:  # noqa: ANN401  as above
+def _pause(**params: Any) -> int:  # noqa: ANN401  as above
     """Pause the removal of failed nodes, by an annotation on the removal ledger or on the nodes that you name.
 
     Verification continues.
     """
-    return _ask_cluster("pause", given)
+    return _ask_cluster("pause", params)
 
 
 @_documented(
@@ -295,9 +295,9 @@ def _pause(**given: Any) -> int:  # noqa: ANN401  as above
 @program.command("resume", short_help=VERBS["resume"])
 @_nodes("Resume the removal of these nodes only. Without any, the pause of all nodes ends.")
 @_place
-def _resume(**given: Any) -> int:  # noqa: ANN401  as above
+def _resume(**params: Any) -> int:  # noqa: ANN401  as above
     """Resume the removal of failed nodes: of all, or of the nodes that you name."""
-    return _ask_cluster("resume", given)
+    return _ask_cluster("resume", params)
 
 
 @program.group("config", cls=Group, short_help=VERBS["config"])

@@ -43,28 +43,28 @@ class WatchResult(Protocol):
     def show(self, frame: Frame) -> None: ...
 
 
-def drawn(frame: Frame, look: Style, height: int) -> list[Text]:
+def drawn(frame: Frame, style: Style, height: int) -> list[Text]:
     """Return the lines of a frame, which fit."""
-    width = look.width or 0
+    width = style.width or 0
     head = f"{frame.now.astimezone():%H:%M:%S}  {table.summary(frame.standings)}"
     warnings = [*filter(None, [frame.trouble]), *frame.notes]
     foot = [Text(table.cut(text, width), table.YELLOW) for text in warnings]
     foot.append(Text(table.cut("Press Ctrl-C to end.", width), table.DIM))
-    titles = len(set(map(GROUPS[look.group], frame.standings))) if look.group else 0
+    titles = len(set(map(GROUPS[style.group], frame.standings))) if style.group else 0
     room = max(1, height - len(foot) - 5 - titles)
     left = len(frame.standings) - room
     listed = frame.standings if left <= 0 else frame.standings[: room - 1]
     more = [Text(f"… and {len(frame.standings) - len(listed):,} more")] if left > 0 else []
-    body = table.lines(listed, look, frame.now) if frame.standings else [Text("No nodes.")]
+    body = table.lines(listed, style, frame.now) if frame.standings else [Text("No nodes.")]
     return [Text(table.cut(head, width)), Text(), *body, *more, Text(), *foot][:height]
 
 
 class Screen:
     """Takes the terminal over with the first frame, and restores it at the end of the block."""
 
-    def __init__(self, stream: TextIO, look: Style) -> None:
+    def __init__(self, stream: TextIO, style: Style) -> None:
         self._stream = stream
-        self._look = look
+        self._style = style
         self._taken = False
 
     def __enter__(self) -> Self:
@@ -75,7 +75,7 @@ class Screen:
 
     def show(self, frame: Frame) -> None:
         # After a line as wide as the terminal, the cursor would be beyond its end, and erase its last character.
-        lines = drawn(frame, replace(self._look, width=output.columns() - 1), output.rows())
+        lines = drawn(frame, replace(self._style, width=output.columns() - 1), output.rows())
         shown = output.rendered(lines, output.console(self._stream)).replace("\n", f"{_ERASE_LINE}\r\n")
         taking = "" if self._taken else _ENTER
         self._taken = True  # before it is: whatever interrupts the write, the terminal is restored
@@ -120,12 +120,12 @@ class Pipe:
 
 
 @contextmanager
-def live(look: Style = _PLAIN) -> Iterator[WatchResult]:
+def live(style: Style = _PLAIN) -> Iterator[WatchResult]:
     """Yield what stdout needs. Signals that end or suspend the process restore the terminal first."""
     if not sys.stdout.isatty() or output.is_dumb():
         yield Pipe(sys.stdout)
         return
-    screen = Screen(sys.stdout, look)
+    screen = Screen(sys.stdout, style)
     with _handled(screen), screen:
         yield screen
 

@@ -24,8 +24,8 @@ class Requirement(Struct, frozen=True):
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels match. As in Kubernetes, a missing label matches a negated requirement."""
-        found = self.key in labels and (self.values is None or labels[self.key] in self.values)
-        return found != self.negated
+        matched = self.key in labels and (self.values is None or labels[self.key] in self.values)
+        return matched != self.negated
 
 
 class Selector(Struct, frozen=True):
@@ -41,12 +41,12 @@ def parse(text: str) -> Selector | None:
 
 
 def _requirements(text: str) -> Iterator[Requirement]:
-    for found in _REQUIREMENT.finditer(text):
-        negated = bool(found["absent"]) or found["sign"] == "!=" or found["set"] == "notin"
-        yield Requirement(found["key"], _values(found), negated=negated)
+    for match in _REQUIREMENT.finditer(text):
+        negated = bool(match["absent"]) or match["sign"] == "!=" or match["set"] == "notin"
+        yield Requirement(match["key"], _values(match), negated=negated)
 
 
-def _values(found: re.Match[str]) -> frozenset[str] | None:
-    if found["set"]:
-        return frozenset(value.strip() for value in found["values"].split(","))
-    return frozenset([found["value"]]) if found["sign"] else None
+def _values(match: re.Match[str]) -> frozenset[str] | None:
+    if match["set"]:
+        return frozenset(value.strip() for value in match["values"].split(","))
+    return frozenset([match["value"]]) if match["sign"] else None

@@ -48,7 +48,7 @@ class Options(Struct, frozen=True):
     timeout: float | None = None
 
     @property
-    def look(self) -> Style:
+    def style(self) -> Style:
         return Style(wide=self.output == "wide", group=self.group_by)
 
 
@@ -69,15 +69,15 @@ def run(options: Options) -> int:
         return asyncio.run(_once(options))
     if options.output in _FOR_PROGRAMS:
         raise UsageError(f"--output: {options.output} cannot be combined with --watch or --until")
-    return shown_to_the_end(lambda shown: _watch(options, shown), options.look)
+    return shown_to_the_end(lambda shown: _watch(options, shown), options.style)
 
 
-def shown_to_the_end(watch: Callable[[WatchResult], Coroutine[Any, Any, Ending]], look: Style = _PLAIN) -> int:
+def shown_to_the_end(watch: Callable[[WatchResult], Coroutine[Any, Any, Ending]], style: Style = _PLAIN) -> int:
     """Show a live view, then print what it showed last, which stays in the terminal."""
-    with screen.live(look) as shown:
+    with screen.live(style) as shown:
         ending = asyncio.run(watch(shown))
     if sys.stdout.isatty():
-        print_table(ending.last, output.look(sys.stdout, look))
+        print_table(ending.last, output.look(sys.stdout, style))
     if ending.sentence:
         output.say(ending.sentence)
     return ending.code
@@ -121,7 +121,7 @@ def _is_chosen(standing: NodeStatus, options: Options) -> bool:
 
 def _print(standings: Sequence[NodeStatus], picture: FleetView, options: Options) -> None:
     if options.output not in _FOR_PROGRAMS:
-        print_table(standings, output.look(sys.stdout, options.look))
+        print_table(standings, output.look(sys.stdout, options.style))
         return
     data = [status_json.told(standing, picture.installed.namespace) for standing in standings]
     if options.output == "json":
@@ -137,9 +137,9 @@ def as_yaml(data: object) -> str:
     return text if is_safe else str(yaml.safe_dump(data, sort_keys=False, width=1000))
 
 
-def print_table(standings: Sequence[NodeStatus], look: Style) -> None:
+def print_table(standings: Sequence[NodeStatus], style: Style) -> None:
     if standings:
-        output.out(table.lines(standings, look, _now()))
+        output.out(table.lines(standings, style, _now()))
     output.out([Text(table.summary(standings))])
 
 

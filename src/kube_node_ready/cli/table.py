@@ -49,48 +49,48 @@ class Style(Struct, frozen=True):
     """`pool` or `zone`: a table with a part for each."""
 
 
-def lines(standings: Sequence[NodeStatus], look: Style, now: datetime) -> list[Text]:
+def lines(standings: Sequence[NodeStatus], style: Style, now: datetime) -> list[Text]:
     """Return a heading, and one line per node. Columns of checks are those that any of these nodes has.
 
     Where the reasons would have no room, first the checks that passed on all nodes are left out, and then all of them.
     A last line says so.
     """
-    found = [check for standing in standings for check in standing.node.record.checks]
-    extra = _WIDE if look.wide else _POOL if _has_pools(standings) and look.group != "pool" else ()
-    rows = every = _rows(standings, _ordered(found), now, extra)
-    for checks in (_ordered(check for check in found if not check.ok), []):
-        if not _fits(rows, look):
+    all_checks = [check for standing in standings for check in standing.node.record.checks]
+    extra = _WIDE if style.wide else _POOL if _has_pools(standings) and style.group != "pool" else ()
+    rows = every = _rows(standings, _ordered(all_checks), now, extra)
+    for checks in (_ordered(check for check in all_checks if not check.ok), []):
+        if not _fits(rows, style):
             rows = _rows(standings, checks, now, extra)
     widths = _widths(rows)
-    shown = [_line(row, widths, look) for row in rows]
-    if look.group:
-        shown = [shown[0], *_grouped(standings, shown[1:], look)]
+    shown = [_line(row, widths, style) for row in rows]
+    if style.group:
+        shown = [shown[0], *_grouped(standings, shown[1:], style)]
     if len(rows[0]) == len(every[0]):
         return shown
-    return [*shown, Text(cut(_TOO_NARROW, look.width or 0), DIM)]
+    return [*shown, Text(cut(_TOO_NARROW, style.width or 0), DIM)]
 
 
 def _has_pools(standings: Iterable[NodeStatus]) -> bool:
     return len({standing.node.pool for standing in standings} - {""}) > 1
 
 
-def _grouped(standings: Sequence[NodeStatus], shown: Sequence[Text], look: Style) -> Iterator[Text]:
+def _grouped(standings: Sequence[NodeStatus], shown: Sequence[Text], style: Style) -> Iterator[Text]:
     """Yield the lines below a title for each group; those without a pool or zone are last. The order is kept."""
-    group = GROUPS[look.group or ""]
+    group = GROUPS[style.group or ""]
     parts: dict[str, list[int]] = {}
     for number, standing in enumerate(standings):
         parts.setdefault(group(standing), []).append(number)
     for name in sorted(parts, key=lambda name: (not name, natural(name))):
-        title = f"{look.group} {printable(name)}" if name else f"no {look.group}"
-        yield Text(cut_to(f"{title}: {summary(standings[number] for number in parts[name])}", look.width), BOLD)
+        title = f"{style.group} {printable(name)}" if name else f"no {style.group}"
+        yield Text(cut_to(f"{title}: {summary(standings[number] for number in parts[name])}", style.width), BOLD)
         yield from (shown[number] for number in parts[name])
 
 
-def _fits(rows: Sequence[Sequence[Cell]], look: Style) -> bool:
-    if look.width is None:
+def _fits(rows: Sequence[Sequence[Cell]], style: Style) -> bool:
+    if style.width is None:
         return True
     reason = max(cell_len(row[-1].text) for row in rows)
-    return _room(_widths(rows), look.width) >= min(reason, _ROOM_FOR_REASON)
+    return _room(_widths(rows), style.width) >= min(reason, _ROOM_FOR_REASON)
 
 
 def _rows(
@@ -114,8 +114,8 @@ def _room(widths: Sequence[int], width: int) -> int:
 def summary(standings: Iterable[NodeStatus]) -> str:
     """`3 nodes: 2 verified, 1 backing-off`."""
     counted = Counter(standing.phase for standing in standings)
-    told = ", ".join(f"{counted[phase]:,} {phase}" for phase in Phase if counted[phase])
-    return f"{durations.plural(counted.total(), 'node', thousands=',')}{f': {told}' if told else ''}"
+    counts = ", ".join(f"{counted[phase]:,} {phase}" for phase in Phase if counted[phase])
+    return f"{durations.plural(counted.total(), 'node', thousands=',')}{f': {counts}' if counts else ''}"
 
 
 def cut(text: str, width: int) -> str:
@@ -138,13 +138,13 @@ def _ordered(checks: Iterable[CheckResult]) -> list[str]:
 
 def _row(standing: NodeStatus, checks: Sequence[str], now: datetime, extra: Sequence[str]) -> list[Cell]:
     record = standing.node.record
-    found = {check.name: check for check in record.checks}
+    by_name = {check.name: check for check in record.checks}
     is_past = standing.attempt > record.attempt
     return [
         Cell(printable(standing.name, _LONGEST_NAME)),
         Cell(standing.phase.value, phase_style(standing.phase)),
         Cell(str(standing.attempt or _UNKNOWN), right=True),
-        *(_check(found.get(name), is_past=is_past) for name in checks),
+        *(_check(by_name.get(name), is_past=is_past) for name in checks),
         Cell(_age(standing.known.created, now)),
         *(Cell(_more(standing, name, now)) for name in extra),
         Cell(standing.waits_for),
@@ -181,17 +181,17 @@ def _age(then: datetime | None, now: datetime) -> str:
     return durations.format_age(now - then) if then else _UNKNOWN
 
 
-def _line(row: Sequence[Cell], widths: Sequence[int], look: Style) -> Text:
+def _line(row: Sequence[Cell], widths: Sequence[int], style: Style) -> Text:
     """Return one line. Only the last cell is truncated, and the whole line where that is not sufficient."""
     *cells, last = row
     line = Text()
     for cell, width in zip(cells, widths, strict=True):
         _append(line, cell, width)
-    reason = last.text if look.width is None else cut(last.text, _room(widths, look.width))
+    reason = last.text if style.width is None else cut(last.text, _room(widths, style.width))
     line.append(reason, last.style)
     line.rstrip()
-    if look.width is not None:
-        line.truncate(look.width, overflow="ellipsis")
+    if style.width is not None:
+        line.truncate(style.width, overflow="ellipsis")
     return line
 
 

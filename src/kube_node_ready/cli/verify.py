@@ -176,10 +176,10 @@ async def _wait(options: Options, asked: Sequence[Asked], shown: WatchResult) ->
     seconds = options.timeout if options.timeout is not None else _PATIENCE_SECONDS
 
     def choose(live: FleetWatcher, now: datetime) -> list[NodeStatus]:
-        return live.standings([one.name for one in asked], now)
+        return live.standings([request.name for request in asked], now)
 
     def over(live: FleetWatcher, _: Sequence[NodeStatus]) -> int | None:
-        verdicts = [verdict(one, _now_called(one, live)) for one in asked]
+        verdicts = [verdict(request, _now_called(request, live)) for request in asked]
         if None in verdicts:
             return None
         return ExitCode.OK if all(verdicts) else ExitCode.FAILED
@@ -188,8 +188,8 @@ async def _wait(options: Options, asked: Sequence[Asked], shown: WatchResult) ->
         installed = await cluster.find_installation(kube, options.place.namespace, notes)
         async with following.following(kube, installed, notes) as live:
             followed = await following.follow(live, shown, choose, over, seconds)
-            told = sorted(_told(one, _now_called(one, live), seconds) for one in asked)
-    return Ending(ExitCode.FAILED if followed.code is None else followed.code, followed.last, "\n".join(told))
+            messages = sorted(_told(request, _now_called(request, live), seconds) for request in asked)
+    return Ending(ExitCode.FAILED if followed.code is None else followed.code, followed.last, "\n".join(messages))
 
 
 def _now_called(asked: Asked, live: FleetWatcher) -> Node | None:

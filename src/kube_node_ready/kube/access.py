@@ -34,11 +34,11 @@ def access(kubeconfig: Path | None = None, context: str | None = None) -> Access
     ServiceAccount, or by ~/.kube/config. Without a `context`, by the one that is current there.
     """
     try:
-        found = connections.load(kubeconfig, context)
-        tls = found.tls_context(found.certificate)
+        connection = connections.load(kubeconfig, context)
+        tls = connection.tls_context(connection.certificate)
     except KubeconfigError as error:
         raise AccessError(str(error)) from error
-    return Access(found.server, found.namespace, tls, found)
+    return Access(connection.server, connection.namespace, tls, connection)
 
 
 def _ignore(_: ssl.SSLContext) -> None:

@@ -214,8 +214,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def flags_of(namespace: argparse.Namespace) -> dict[str, object]:
     """Return the flags that were given, by the names that `load` knows."""
     known = {*flag_fields(), *compat.FLAGS, *compat.WITHOUT_EFFECT}
-    given = {name.replace("_", "-"): value for name, value in vars(namespace).items() if value is not None}
-    return {name: value for name, value in given.items() if name in known}
+    flags = {name.replace("_", "-"): value for name, value in vars(namespace).items() if value is not None}
+    return {name: value for name, value in flags.items() if name in known}
 
 
 def _from_flags(flags: Mapping[str, object], diagnostics: list[Diagnostic]) -> Iterator[Override]:

@@ -68,10 +68,10 @@ def known_targets(config: Config) -> frozenset[str]:
 def _for_the_worker(config: Config) -> dict[str, Any]:
     worker = config.worker
     logging = {"level": config.logging.level, "format": config.logging.format}
-    told = {**worker.checks, "timeoutSeconds": worker.timeout_seconds, "logging": logging}
+    content = {**worker.checks, "timeoutSeconds": worker.timeout_seconds, "logging": logging}
     if worker.checks.get("connectivityMatrix") and config.health.port:
-        told.setdefault("connectivityPort", config.health.port)
-    return told
+        content.setdefault("connectivityPort", config.health.port)
+    return content
 
 
 def _removal(config: Config) -> RemovalPolicy | None:

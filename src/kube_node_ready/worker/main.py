@@ -187,11 +187,11 @@ def _kubeconfig_jobs(
     """In a pod everything is checked all the same, with the API server that the kubeconfig names."""
     from kube_node_ready.checks import kubeconfig  # noqa: PLC0415  no ordinary pod needs it, nor YAML
 
-    found = kubeconfig.load(paths)
-    kubeconfig.warn_if_insecure(found)
+    access = kubeconfig.load(paths)
+    kubeconfig.warn_if_insecure(access)
     if environ.get("KUBERNETES_SERVICE_HOST", ""):
-        return plan.in_pod(settings, found, here)
-    return plan.on_this_machine(settings, found, "")
+        return plan.in_pod(settings, access, here)
+    return plan.on_this_machine(settings, access, "")
 
 
 def _write_report(content: bytes, environ: Mapping[str, str], *, dry_run: bool) -> None:

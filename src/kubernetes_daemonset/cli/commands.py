@@ -150,7 +150,7 @@ _TAKEOVERS = _options(
 )
 
 
-def _run(module: str, verb: str, given: dict[str, Any]) -> int:
+def _run(module: str, verb: str, params: dict[str, Any]) -> int:
     try:
         verbs = importlib.import_module(f"kubernetes_daemonset.cli.{module}")
     except ModuleNotFoundError as error:
@@ -159,16 +159,16 @@ def _run(module: str, verb: str, given: dict[str, Any]) -> int:
         text = f"the Python package {error.name} is not installed; run pip install '.[component]' in a checkout"
         sys.stderr.write(f"kubernetes-daemonset: {text}\n")
         return exit_codes.BAD_INPUT
-    code: int = verbs.run(verb, SimpleNamespace(**given))
+    code: int = verbs.run(verb, SimpleNamespace(**params))
     return code
 
 
 @program.command("validate", cls=Command)
 @_MANIFESTS
 @_output("text", "json")
-def _validate(**given: Any) -> int:  # noqa: ANN401 - by name, as declared above
+def _validate(**params: Any) -> int:  # noqa: ANN401 - by name, as declared above
     """Report all errors and warnings of manifests."""
-    return _run("validate", "validate", given)
+    return _run("validate", "validate", params)
 
 
 @program.command("render", cls=Command)
@@ -189,9 +189,9 @@ def _validate(**given: Any) -> int:  # noqa: ANN401 - by name, as declared above
     type=click.Path(path_type=Path),
     help="Write the files of --to terraform and --to pulumi to this directory.",
 )
-def _render(**given: Any) -> int:  # noqa: ANN401 - as above
+def _render(**params: Any) -> int:  # noqa: ANN401 - as above
     """Print the Kubernetes objects of manifests, or convert them."""
-    return _run("offline", "render", given)
+    return _run("offline", "render", params)
 
 
 @program.command("diff", cls=Command)
@@ -199,9 +199,9 @@ def _render(**given: Any) -> int:  # noqa: ANN401 - as above
 @_CLUSTER
 @_output("diff", "table")
 @_TAKEOVERS
-def _diff(**given: Any) -> int:  # noqa: ANN401 - as above
+def _diff(**params: Any) -> int:  # noqa: ANN401 - as above
     """Show what an apply would change. Nothing is changed."""
-    return _run("deploy", "diff", given)
+    return _run("deploy", "diff", params)
 
 
 @program.command("apply", cls=Command)
@@ -219,12 +219,12 @@ def _diff(**given: Any) -> int:  # noqa: ANN401 - as above
     help="Keep objects that only an earlier manifest included.",
 )
 @_timeout("Stop waiting for the rollout after this time")
-def _apply(**given: Any) -> int:  # noqa: ANN401 - as above
+def _apply(**params: Any) -> int:  # noqa: ANN401 - as above
     """Deploy manifests and wait for the rollout.
 
     Objects are written by server-side apply.
     """
-    return _run("deploy", "apply", given)
+    return _run("deploy", "apply", params)
 
 
 @program.command("delete", cls=Command)
@@ -233,29 +233,29 @@ def _apply(**given: Any) -> int:  # noqa: ANN401 - as above
 @_flag("--dry-run", "Print what would be deleted and what would remain.")
 @_flag("--delete-namespace", "Delete the namespace and everything in it.")
 @_timeout("Stop waiting for the pods to stop after this time")
-def _delete(**given: Any) -> int:  # noqa: ANN401 - as above
+def _delete(**params: Any) -> int:  # noqa: ANN401 - as above
     """Delete the objects of manifests. The namespace remains."""
-    return _run("deploy", "delete", given)
+    return _run("deploy", "delete", params)
 
 
 @program.command("outputs", cls=Command)
 @_MANIFESTS
 @_CLUSTER
 @_output("yaml", "json", "table", "manifest", about="; manifest: print the manifest with the outputs in its status")
-def _outputs(**given: Any) -> int:  # noqa: ANN401 - as above
+def _outputs(**params: Any) -> int:  # noqa: ANN401 - as above
     """Print where the agent runs and on how many nodes it is ready."""
-    return _run("deploy", "outputs", given)
+    return _run("deploy", "outputs", params)
 
 
 @program.command("explain", cls=Command)
 @click.argument("path", required=False, default="", metavar="[PATH]")
 @_output("table", "json")
-def _explain(**given: Any) -> int:  # noqa: ANN401 - as above
+def _explain(**params: Any) -> int:  # noqa: ANN401 - as above
     """Describe a field and the fields below it.
 
     PATH is one such as spec.container.app.volume_mounts.
     """
-    return _run("offline", "explain", given)
+    return _run("offline", "explain", params)
 
 
 def _starters(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -266,9 +266,9 @@ def _starters(_: click.Context, __: click.Parameter, incomplete: str) -> list[st
 
 @program.command("init", cls=Command)
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=_starters)
-def _init(**given: Any) -> int:  # noqa: ANN401 - as above
+def _init(**params: Any) -> int:  # noqa: ANN401 - as above
     """Print a starter manifest. Without NAME, list the available ones."""
-    return _run("offline", "init", given)
+    return _run("offline", "init", params)
 
 
 @program.command("completion", cls=Command)

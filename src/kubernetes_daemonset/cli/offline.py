@@ -82,9 +82,9 @@ def _write(arguments: SimpleNamespace, loaded: list[Loaded]) -> int:
     for below in files:
         _refuse_the_other_kind(arguments.into.joinpath(*below), arguments.to)
     try:
-        for below, made in sorted(files.items()):
+        for below, content in sorted(files.items()):
             with folders.opened(arguments.into, below) as folder:
-                _fill(folder, made, _IGNORED[arguments.to])
+                _fill(folder, content, _IGNORED[arguments.to])
     except folders.FolderError as error:
         raise common.Ended(str(error), exit_codes.BAD_INPUT) from error
     return exit_codes.OK

@@ -185,16 +185,16 @@ def _joined(wanted: Mapping[str, str]) -> str:
 def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
     """By that file and context; without a file by KUBECONFIG, as a pod's account, or by ~/.kube/config."""
     try:
-        found = connections.load(kubeconfig, context)
-        transport = KubeconfigTransport(found)
-        http = httpx2.Client(base_url=found.server, timeout=_TIMEOUT, transport=transport, trust_env=False)
+        connection = connections.load(kubeconfig, context)
+        transport = KubeconfigTransport(connection)
+        http = httpx2.Client(base_url=connection.server, timeout=_TIMEOUT, transport=transport, trust_env=False)
     except KubeconfigError as error:
         raise ClusterError(str(error)) from error
     except httpx2.InvalidURL as error:
-        raise ClusterError(f"{found.source}: server: {_short(found.server)!a} is invalid: {error}") from error
+        raise ClusterError(f"{connection.source}: server: {_short(connection.server)!a} is invalid: {error}") from error
     warnings = []
-    if found.insecure:
-        warnings.append(f"warning: TLS verification disabled for {found.server}: insecure-skip-tls-verify is true")
+    if connection.insecure:
+        warnings.append(f"warning: TLS verification disabled for {connection.server}: insecure-skip-tls-verify is true")
     return Cluster(http, warnings)
 
 

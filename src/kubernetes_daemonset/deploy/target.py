@@ -51,8 +51,8 @@ def _other(target: str, known: Contexts) -> str:
 
 
 def _refusal(text: str, known: Contexts) -> str:
-    there = f'the current context, "{known.current}"' if known.current else "the current context, and there is none"
-    return f"{text}; expected {there}; use --kube-context to choose the cluster"
+    current = f'the current context, "{known.current}"' if known.current else "the current context, and there is none"
+    return f"{text}; expected {current}; use --kube-context to choose the cluster"
 
 
 def _label(document: Loaded) -> str:

@@ -71,8 +71,8 @@ def privileges_are_not_needed(manifest: KubernetesDaemonSet) -> Iterator[Finding
 def capabilities_are_known(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     """Warn about unknown capabilities: newer kernels can support more than this list."""
     for container in container_views(manifest):
-        given = container.body.security_context.capabilities
-        for kind, names in (("add", given.add), ("drop", given.drop)):
+        capabilities = container.body.security_context.capabilities
+        for kind, names in (("add", capabilities.add), ("drop", capabilities.drop)):
             for at, name in enumerate(names):
                 if name.upper() not in _CAPABILITIES:  # runtimes convert them to uppercase
                     yield Finding(
