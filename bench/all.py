@@ -1,7 +1,7 @@
 """Run all measurements in sequence and write the results page: `make bench`.
 
 Each step is also a command of its own, which is printed when it begins. The newest result of each is kept under
-bench/results/, the older ones are deleted, and docs/reference/performance.md with its plots is written anew.
+bench/results/, the older ones are deleted, and docs/reference/performance.md with its plots is written again.
 """
 
 import argparse

@@ -37,7 +37,7 @@ _METHOD = """\
   the controller's part is 0.
 - **CPU** is user and system time by /proc, from the first creation until three seconds after the last worker is gone;
   **memory** is the peak of resident memory in that time; **calls** are counted in the audit log; **queue** is how long
-  a node waits for its turn, by the controller's own histogram, whose bounds are coarse.
+  a node waits in the queue, by the controller's own histogram, whose bounds are coarse.
 - **The floor** is the same writes with no controller: the generator creates node and pod, patches and deletes, with 50
   requests in flight, and decides nothing. Its pods queue behind its nodes, so it is a baseline and not the minimum: a
   controller that sends requests earlier can be slightly faster.

@@ -2,7 +2,7 @@
 
 Measured by this project on 2026-11-15, before its own controller was finished, on the same kind of machine (2 cores AMD
 EPYC, Firecracker, 24 GiB) and in the same way as `bench.operator` measures: a fresh control plane (Kubernetes 1.36.3)
-and fresh processes for every run, 25 s of rest, nodes of 14 KB at once with 50 requests in flight, worker pods that
+and fresh processes for every run, 25 s of rest, nodes of 14 KB in parallel with 50 requests in flight, worker pods that
 KWOK 0.8.0 ends after a second, an observer of its own, CPU time and peak memory from /proc, requests from the audit
 log. One run each, but for v0.4.5's, which is one of three that differed by 3 % in CPU and 4 % in memory.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 MEASURED = "2026-11-15"
 FLOOR_SECONDS = 72.1
-"""1,000 nodes on that day: nodes, pods, patches all at once, no controller."""
+"""1,000 nodes on that day: nodes, pods, patches simultaneously, no controller."""
 FLOOR_API_SERVER_CPU_SECONDS = 72.6
 
 

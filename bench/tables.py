@@ -18,7 +18,7 @@ compare with each other, and not with smaller ones. Ten nodes a second are more 
 take, so they queue there; five are not.
 """
 _COUNTED = """\
-By the audit log, over the whole run. In a burst the server closes watches that fall behind; each goes on from where it
+By the audit log, over the whole run. In a burst the server closes watches that fall behind; each resumes from where it
 was, and nothing is listed again.
 """
 

@@ -127,7 +127,7 @@ class BoundedServer:
     def _turn(self) -> None:
         ready = [key.fileobj for key, _ in self._selector.select(self._patience())]
         for sock in ready:
-            # An earlier one of this turn may have closed it.
+            # An earlier one of this turn might have closed it.
             if isinstance(sock, socket.socket) and (connection := self._connections.get(sock)):
                 self._continue(connection)
         if self._woken in ready:

@@ -46,7 +46,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A plugin as a process. Its standard error is ours, because it tells the user which page to open."""
+    """A plugin as a process. Its standard error is ours, because it shows the user which page to open."""
 
     argv: Sequence[str]
     environ: Mapping[str, str] = field(repr=False)

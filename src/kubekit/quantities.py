@@ -43,7 +43,7 @@ def parse(text: str) -> Decimal | None:
 
 
 def exceeds(text: str, limit: str) -> bool:
-    """Return whether a quantity is more than a limit. What is not a quantity exceeds nothing, and is no limit."""
+    """Return whether a quantity is more than a limit. Other text is not comparable."""
     amount, most = parse(text), parse(limit)
     return amount is not None and most is not None and amount > most
 

@@ -183,7 +183,7 @@ def test_an_mtu_black_hole_fails_the_payload_check_of_that_node_only(
     assert verdict.exit_code == 1
     assert verdict.causes == {"payload"}, verdict.message
     assert {"dns", "api", "clock"}.isdisjoint(verdict.failed)
-    assert "large packets may be lost on the way (MTU)" in verdict.first_error
+    assert "large packets might be lost on the way (MTU)" in verdict.first_error
     assert run_worker(plane, on_first).exit_code == 0
 
 

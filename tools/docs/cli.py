@@ -1,4 +1,4 @@
-"""Writes docs/cli.md from what the code says.
+"""Write docs/cli.md from the code.
 
 python -m tools.docs.cli > docs/cli.md
 """

@@ -1,4 +1,4 @@
-"""A node whose DNS is broken, as `explain` tells of it: what docs/cli.md shows is what the code says."""
+"""The sample in docs/cli.md: what `explain` prints about a node whose DNS is broken."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -72,7 +72,7 @@ _TEXTS: Final[Mapping[str, Schema]] = {
 _FILLED_IN: Final = ("worker.serviceAccountName", "leaderElection.id")
 """Names that can be empty in values, since the chart has a name for them."""
 _PORTS: Final = ("metrics.port", "health.port", "metricsPort")
-"""Any free port will not do: probes, Services and monitors name it."""
+"""Any free port is not sufficient: probes, Services and monitors name it."""
 
 
 def main() -> None:

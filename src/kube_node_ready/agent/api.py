@@ -1,6 +1,6 @@
 """Send requests to the API server, one at a time, each with a timeout. Errors are those of `kube.errors`.
 
-Each is made in a thread of its own: where the API server has a name, libc may take minutes to resolve it on a node
+Each is made in a thread of its own: where the API server has a name, libc can take minutes to resolve it on a node
 whose DNS is broken, and nothing can hurry it.
 """
 

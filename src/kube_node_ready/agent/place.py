@@ -61,7 +61,7 @@ class Place:
         """Raise a NotProvedError unless this is a pod on this Node. Once is enough: a pod does not move.
 
         A new Node of the same name can be another machine, so it has to be confirmed again: by a token that names it,
-        or by the boot ID of the machine, if the Node was deleted and made anew while its kubelet kept running.
+        or by the boot ID of the machine, if the Node was deleted and created again while its kubelet kept running.
         """
         if self._confirmed == node.uid:
             return

@@ -139,7 +139,7 @@ def _still_there(
 def _ready(api: Access, wanted: Wanted, deadline: Deadline) -> dict[str, Peer]:
     """Return one ready pod per node, of enough nodes for a sample if there are enough.
 
-    The pods of one hostile kubelet must not take the place of the others:
+    The pods of one hostile kubelet must not displace the others:
 
     - It can create mirror pods with any name and labels. They cannot have a ServiceAccount, which every other pod has,
       so the server leaves them out.

@@ -8,9 +8,9 @@ from kube_node_ready.checks.sampling import Sampling
 
 DNS_NAME = "kubernetes.default.svc.cluster.local"
 PAYLOAD_BYTES = 64 * 1024
-# Open to every authenticated caller, kept ready by the API server, and 2 MB of which we ask for a part. Not one of the
-# handy documents under /openapi/v3: while one node did not receive such an answer, which is what we are looking for,
-# the API server (1.36) answered nobody's questions under that path, and /openapi/v2 went on as ever.
+# Every authenticated client can read it, the API server keeps it ready, and it has 2 MB, of which a part is requested.
+# The smaller documents under /openapi/v3 are not suitable: while one node does not receive such a response, which is
+# what the check must find, the API server (1.36) blocks all requests under that path, but not those for /openapi/v2.
 PAYLOAD_PATH = "/openapi/v2"
 MOST_TARGETS = 100
 _API_CONNECTIONS, _API_CONNECTIONS_AFTER_FAILURE = 12, 24

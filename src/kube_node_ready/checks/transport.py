@@ -1,6 +1,6 @@
 """TCP, TLS and HTTP/1.1 for checks: every wait has a deadline, and errors state which step failed.
 
-`http.client` would cost a third of the worker's time and memory budget, and its timeouts start anew with each packet,
+`http.client` would cost a third of the worker's time and memory budget, and its timeouts restart with each packet,
 so that a server that trickles is never late.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-MTU_HINT = "large packets may be lost on the way (MTU)"
+MTU_HINT = "large packets might be lost on the way (MTU)"
 _LARGEST_BODY = 32 * 1024 * 1024
 _PIECE = 64 * 1024
 _RESET, _LINGER = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
@@ -193,7 +193,7 @@ def _connection_error(address: str, port: int, error: OSError, deadline: Deadlin
 
 
 def start_tls(plain: socket.socket, context: ssl.SSLContext, host: str, deadline: Deadline) -> ssl.SSLSocket:
-    """Start TLS. A broken connection must not look like the end of a response, hence no ragged EOFs."""
+    """Start TLS. A broken connection must not look like the end of a response, so ragged EOFs are errors."""
     try:
         plain.settimeout(deadline.left())
         return context.wrap_socket(plain, server_hostname=host, suppress_ragged_eofs=False)

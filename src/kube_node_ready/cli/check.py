@@ -96,7 +96,7 @@ def _access(paths: str, *, credentials: bool) -> tuple[Access | None, str]:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """Whoever looks at the last line only should know whether anything was checked at all."""
+    """Return the number of results per verdict, and whether anything was checked."""
     counted = Counter(result.verdict for result in results)
     counts = ", ".join(f"{counted[verdict]} {verdict.text}" for verdict in _COLORS if counted[verdict])
     return counts if _has_checked(results) else f"{counts}: {_NOTHING}"

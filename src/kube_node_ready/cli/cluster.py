@@ -46,7 +46,7 @@ class ClusterLocation(Struct, frozen=True):
 
 
 class Notes(list[str]):
-    """What the person should know about what is shown. Each once."""
+    """Notes about what is shown. Each is added once."""
 
     def add(self, note: str) -> None:
         if note and note not in self:
@@ -109,7 +109,7 @@ async def _workers(kube: KubeClient, installed: Installed, notes: Notes) -> list
 
 
 async def read_ledger(kube: KubeClient, installed: Installed, notes: Notes) -> Ledger:
-    """The ledger of removals, if nodes may be removed at all."""
+    """Return the ledger of removals, if removal is enabled."""
     if not installed.policy.removal:
         return removal_ledger.MISSING
     try:
@@ -147,8 +147,8 @@ async def _listed(kube: KubeClient, kind: Resource[W, T], namespace: str) -> lis
         more = pages.after(page.metadata.continue_)
 
 
-async def may_watch(kube: KubeClient, kind: Resource[W, T], namespace: str = "") -> None:
-    """Raises what keeps us from it, before anything is built on it. A right may hold for one name only."""
+async def require_watch(kube: KubeClient, kind: Resource[W, T], namespace: str = "") -> None:
+    """Raise an error unless watching is allowed. A permission can be limited to one name."""
     params = {"fieldSelector": "metadata.name=nothing", **kind.params, "watch": "1", "timeoutSeconds": "1"}
     with requires("watch", resource(kind.path), namespace):
         async with kube.stream(kind.path, **params):  # type: ignore[arg-type]

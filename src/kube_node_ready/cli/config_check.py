@@ -53,7 +53,7 @@ def _keys(file: Path) -> AbstractSet[str]:
     try:
         _, tree, _ = sources.from_file(str(file))
         return tree.keys()
-    except DiagnosticsError:  # the controller's reader says it with the line
+    except DiagnosticsError:  # the controller's reader reports it with the line
         return frozenset()
 
 

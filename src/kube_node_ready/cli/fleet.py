@@ -41,26 +41,26 @@ _LEFT_OUT = Decision(Phase.IGNORED, "excluded by nodeManagement.nodeSelector")
 
 
 class ObservedNode(Struct, frozen=True):
-    """One node, as it is read for a person."""
+    """One node, as the command line shows it."""
 
     node: Node
     version: str
     created: datetime | None = None
     selected: bool = True
-    """Whether the controller looks at it at all."""
+    """Whether the controller manages it."""
     labels: Mapping[str, str] = {}
     refusal: str = ""
     """Why the API server rejects what the controller writes to it, by its condition."""
 
 
 class NodeStatus(Struct, frozen=True):
-    """Where one node stands, at one moment."""
+    """The status of one node at one point in time."""
 
     known: ObservedNode
     seen: Snapshot
     decision: Decision
     guarded: bool
-    """It has something to prove: it is gated, or its label was removed."""
+    """Whether it must be verified: it is gated, or its label was removed."""
     gates: tuple[str, ...] = ()
     mode: Mode = Mode.CONTROLLER
 
@@ -82,20 +82,20 @@ class NodeStatus(Struct, frozen=True):
 
     @property
     def worker(self) -> Worker | None:
-        """The one of the current attempt; else the last one's, kept for its logs."""
+        """The worker of the current attempt, or of the last one, which is kept for its logs."""
         current = attempts.current(self.seen)
         shown = current or max(self.seen.attempts, key=lambda attempt: attempt.number, default=None)
         return shown if isinstance(shown, Worker) else None
 
     @property
     def attempt(self) -> int:
-        """The one that runs, or the last one."""
+        """The attempt that runs, or the last one."""
         current = attempts.current(self.seen)
         return current.number if current else self.node.record.attempt
 
     @property
     def failing(self) -> bool:
-        """Whether its last attempt failed, be it gated or open."""
+        """Whether its last attempt failed, gated or open."""
         record = self.node.record
         return (self.guarded and record.outcome is Outcome.FAILED) or reverify.is_degraded(self.node)
 
@@ -114,7 +114,7 @@ class NodeStatus(Struct, frozen=True):
 
     @property
     def due(self) -> datetime | None:
-        """When something happens by itself: a retry, a deadline, the next check of a verified node."""
+        """When the next step is due: a retry, a deadline, the next check of a verified node."""
         return self.seen.now + self.decision.recheck if self.decision.recheck is not None else None
 
     @property
@@ -128,7 +128,7 @@ class NodeStatus(Struct, frozen=True):
 
     @property
     def waits_for(self) -> str:
-        """What it waits for, or why; and that it is open meanwhile, if it is. Nothing, if all is well."""
+        """What it waits for, and whether it is open in the meantime; "" if it waits for nothing."""
         is_open = "open meanwhile: " if self.guarded and not self.gates else ""
         return printable(f"{is_open}{self._waits_for()}", words.LONGEST)
 
@@ -168,7 +168,7 @@ Natural = list[tuple[int, str | int]]
 
 
 def by_attention(standing: NodeStatus) -> tuple[bool, int, Natural]:
-    """Those that need attention first, by how far they are from being verified; then by name."""
+    """Sort nodes that need attention first, by how far they are from being verified; then by name."""
     return not standing.needs_attention, *by_phase(standing)
 
 
@@ -215,7 +215,7 @@ class _Status(objects.NodeStatus, frozen=True):
 
 
 class NodeWire(objects.Node, frozen=True):
-    """With what the controller itself need not read."""
+    """Return the node with fields that only the command line needs."""
 
     status: _Status = _Status()
 
@@ -226,7 +226,7 @@ def _refusal(wire: NodeWire) -> str:
 
 
 def nodes(installed: Installed) -> Resource[NodeWire, ObservedNode]:
-    """All of them: one that the controller does not look at should be told so."""
+    """Return the resource of all nodes, also of those that the controller does not manage."""
 
     def keep(wire: NodeWire) -> ObservedNode:
         labels = wire.metadata.labels or {}
@@ -243,12 +243,12 @@ def nodes(installed: Installed) -> Resource[NodeWire, ObservedNode]:
 
 
 class FleetView:
-    """What the caches last said. `news` is called for each change."""
+    """The latest state of the caches. `on_change` is called for each change."""
 
-    def __init__(self, installed: Installed, news: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, installed: Installed, on_change: Callable[[], None] = lambda: None) -> None:
         self.installed = installed
         self.known: dict[str, ObservedNode] = {}
-        self._news = news
+        self._on_change = on_change
         self._guarded: dict[str, Node] = {}
         self._view = ClusterState(installed.policy, self._guarded, installed.slots)
         self._settled: dict[str, NodeStatus] = {}
@@ -263,19 +263,19 @@ class FleetView:
         if after and after.selected:
             self._guarded[name] = after.node
         self._view.node_changed(before, self._guarded.get(name))
-        self._news()
+        self._on_change()
 
     def worker_changed(self, _: str, before: Worker | None, after: Worker | None) -> None:
         if name := self._view.worker_changed(before, after):
             self._settled.pop(name, None)
-        self._news()
+        self._on_change()
 
     def ledger_changed(self, ledger: Ledger) -> None:
         self._view.ledger = ledger
-        self._news()
+        self._on_change()
 
     def put(self, known: Iterable[ObservedNode], workers: Iterable[Worker | None], ledger: Ledger) -> "FleetView":
-        """All at once, after a list."""
+        """Add all objects of a list."""
         for each in known:
             self.node_changed(each.node.name, None, each)
         for worker in workers:
@@ -286,7 +286,7 @@ class FleetView:
 
     @property
     def notes(self) -> list[str]:
-        """What holds for all nodes, for as long as it does."""
+        """Notes that apply to all nodes."""
         return [_PAUSED] if self._view.ledger.paused else []
 
     def standing(self, name: str, now: datetime) -> NodeStatus | None:
@@ -303,7 +303,7 @@ class FleetView:
         return NodeStatus(known, seen, decision, guarded, gates, self.installed.mode)
 
     def standings(self, names: Iterable[str], now: datetime, fresh: timedelta = timedelta()) -> list[NodeStatus]:
-        """In order. Nothing is decided anew within `fresh` about a node that is at rest, and thousands may be."""
+        """Return the statuses in order. Decisions about idle nodes are reused within `fresh`."""
         return sorted(self._standings(names, now, fresh), key=by_attention)
 
     def _standings(self, names: Iterable[str], now: datetime, fresh: timedelta) -> Iterator[NodeStatus]:

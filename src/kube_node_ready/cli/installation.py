@@ -91,7 +91,7 @@ def _is_helms(config_map: ConfigMap) -> bool:
 
 
 def _is_ours(config_map: ConfigMap) -> bool:
-    """Other charts have controllers, too; and ours may have been given another name."""
+    """Return whether it is our configuration. Other charts have controllers, too, and ours can have another name."""
     data, labels = config_map.data or {}, config_map.metadata.labels or {}
     by_name = labels.get("app.kubernetes.io/name") == _NAME or labels.get("helm.sh/chart", "").startswith(f"{_NAME}-")
     return by_name and (_FILE in data or _MODE in data)

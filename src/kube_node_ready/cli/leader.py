@@ -42,7 +42,7 @@ class _Lease(objects.Wire, frozen=True):
 
 
 async def leader(kube: KubeClient, path: str) -> Leader:
-    """By the Lease at that path. Raises NotAllowed where it may not be read."""
+    """Return the holder of the Lease at that path. Raise NotAllowed if it cannot be read."""
     with requires("get", "leases", path.split("/")[5]):
         try:
             lease = decoded(await kube.get(path), _Lease).spec

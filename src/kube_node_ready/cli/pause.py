@@ -54,7 +54,7 @@ async def _all(kube: KubeClient, installed: Installed, notes: Notes, *, paused: 
             await kube.patch(path, body(paused=paused), PatchKind.MERGE)
     except NotFound:
         if installed.assumed:
-            output.note(notes)  # which say why the configuration is not known
+            output.note(notes)  # they have the reason why the configuration is not known
             nowhere = f'no removal ledger and no valid configuration were found in the namespace "{namespace}"'
             done = "paused" if paused else "resumed"
             raise UsageError(f"nothing was {done}: {nowhere}; set --namespace to where it is installed") from None

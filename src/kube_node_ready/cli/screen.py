@@ -33,10 +33,10 @@ class Frame(Struct, frozen=True):
     standings: Sequence[NodeStatus]
     now: datetime
     notes: Sequence[str] = ()
-    trouble: str = ""
-    """Why this may be old news."""
-    there: Collection[str] = ()
-    """All nodes that there are, shown or not."""
+    problem: str = ""
+    """Why this might be outdated."""
+    existing: Collection[str] = ()
+    """All nodes that exist, shown or not."""
 
 
 class WatchResult(Protocol):
@@ -47,7 +47,7 @@ def drawn(frame: Frame, style: Style, height: int) -> list[Text]:
     """Return the lines of a frame, which fit."""
     width = style.width or 0
     head = f"{frame.now.astimezone():%H:%M:%S}  {table.summary(frame.standings)}"
-    warnings = [*filter(None, [frame.trouble]), *frame.notes]
+    warnings = [*filter(None, [frame.problem]), *frame.notes]
     foot = [Text(table.cut(text, width), table.YELLOW) for text in warnings]
     foot.append(Text(table.cut("Press Ctrl-C to end.", width), table.DIM))
     titles = len(set(map(GROUPS[style.group], frame.standings))) if style.group else 0
@@ -100,7 +100,7 @@ class Pipe:
     def show(self, frame: Frame) -> None:
         self._stream.writelines(f"{words.safe(line)}\n" for line in self._changes(frame))
         self._stream.flush()
-        output.note(text for text in self._new([*frame.notes, *filter(None, [frame.trouble])]))
+        output.note(text for text in self._new([*frame.notes, *filter(None, [frame.problem])]))
 
     def _changes(self, frame: Frame) -> Iterator[str]:
         time = f"{frame.now.astimezone():%H:%M:%S}"
@@ -111,7 +111,7 @@ class Pipe:
                 yield f"{time}  {printable(standing.name)}  {standing.phase}{reason}"
         for name in self._phases.keys() - {standing.name for standing in frame.standings}:
             del self._phases[name]
-            yield f"{time}  {printable(name)}  {'is no longer selected' if name in frame.there else 'gone'}"
+            yield f"{time}  {printable(name)}  {'is no longer selected' if name in frame.existing else 'gone'}"
 
     def _new(self, texts: Sequence[str]) -> list[str]:
         fresh = [text for text in texts if text not in self._said]

@@ -53,7 +53,7 @@ def lines(standings: Sequence[NodeStatus], style: Style, now: datetime) -> list[
     """Return a heading, and one line per node. Columns of checks are those that any of these nodes has.
 
     Where the reasons would have no room, first the checks that passed on all nodes are left out, and then all of them.
-    A last line says so.
+    A last line reports it.
     """
     all_checks = [check for standing in standings for check in standing.node.record.checks]
     extra = _WIDE if style.wide else _POOL if _has_pools(standings) and style.group != "pool" else ()

@@ -126,7 +126,7 @@ async def _ask_all(options: Options) -> Asking:
 
 
 async def _ask(kube: KubeClient, standing: NodeStatus, installed: Installed) -> Asked | None:
-    """None if it could not be, which is said."""
+    """Return the request, or None if it failed, which is reported."""
     name, uid = standing.name, standing.node.uid
     if reason := refusal(standing):
         output.say(f"{name}: {reason}")
@@ -193,7 +193,7 @@ async def _wait(options: Options, asked: Sequence[Asked], shown: WatchResult) ->
 
 
 def _now_called(asked: Asked, live: FleetWatcher) -> Node | None:
-    """The node of that name, which may be another one by now."""
+    """Return the Node of that name, which can be another one by now."""
     known = live.picture.known.get(asked.name)
     return known.node if known else None
 

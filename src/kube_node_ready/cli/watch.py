@@ -49,10 +49,10 @@ class Watch:
         self._answers = 0
         self._since = datetime.now(UTC)
 
-    def _complain(self, trouble: str) -> None:
-        if not self.trouble:
+    def _complain(self, complaint: str) -> None:
+        if not self.problem:
             self._since = datetime.now(UTC)
-        self._complaint, self._answers = trouble, self._heard
+        self._complaint, self._answers = complaint, self._heard
         self._ring()
 
     @property
@@ -60,8 +60,8 @@ class Watch:
         return printable(self._complaint) if self._heard == self._answers else ""
 
     @property
-    def trouble(self) -> str:
-        """The same, for somebody who goes on watching."""
+    def problem(self) -> str:
+        """Why the view might be outdated; "" if it is current."""
         return (
             f"not updated since {self._since.astimezone():%H:%M:%S}: {self.complaint}. Retrying"
             if self.complaint
@@ -77,13 +77,13 @@ class FleetWatcher:
     def __init__(self, kube: KubeClient, installed: Installed, notes: Notes) -> None:
         self.notes = notes
         self._kube = kube
-        self._news = asyncio.Event()
-        self.picture = FleetView(installed, self._news.set)
+        self._changed = asyncio.Event()
+        self.picture = FleetView(installed, self._changed.set)
         self._watches: list[Watch] = []
         self._running: list[asyncio.Task[None]] = []
 
     async def begin(self) -> None:
-        """Find out what may be watched, before anything is built on it."""
+        """Start the watches, after checking that each is allowed."""
         installed, scope = self.picture.installed, self.picture.installed.scope
         await self._add(fleet.nodes(installed), self.picture.node_changed)
         with self._without("running workers are not seen"):
@@ -96,7 +96,7 @@ class FleetWatcher:
     def start(self) -> None:
         self._running = [asyncio.create_task(watch.cache.run()) for watch in self._watches]
         for task in self._running:
-            task.add_done_callback(lambda _: self._news.set())
+            task.add_done_callback(lambda _: self._changed.set())
 
     async def stop(self) -> None:
         for task in self._running:
@@ -112,30 +112,30 @@ class FleetWatcher:
         return next(filter(None, (watch.complaint for watch in self._watches)), "")
 
     @property
-    def trouble(self) -> str:
-        return next(filter(None, (watch.trouble for watch in self._watches)), "")
+    def problem(self) -> str:
+        return next(filter(None, (watch.problem for watch in self._watches)), "")
 
     def standings(self, names: Iterable[str], now: datetime) -> list[NodeStatus]:
         return self.picture.standings(names or list(self.picture.known), now, _FRESH)
 
     def ring(self) -> None:
-        self._news.set()
+        self._changed.set()
 
-    async def news(self, within: float) -> None:
-        """Until something changed, or so many seconds. A burst is one piece of news."""
+    async def wait_for_change(self, within: float) -> None:
+        """Wait for a change, or for this many seconds. A burst counts as one change."""
         if (patience := within - _QUICKEST_SECONDS) > 0:  # a timeout of nothing would forget a Ctrl-C of just now
             with suppress(TimeoutError):
-                # Not wait_for: in Python 3.11 it forgets a Ctrl-C that comes together with news.
+                # Not wait_for: in Python 3.11 it forgets a Ctrl-C that arrives together with a change.
                 async with asyncio.timeout(patience):
-                    await self._news.wait()
+                    await self._changed.wait()
         await asyncio.sleep(min(_QUICKEST_SECONDS, within))
-        self._news.clear()
+        self._changed.clear()
         for ended in (task for task in self._running if task.done()):
-            ended.result()  # a watch never ends but by a mistake of ours, which must not look like no news
+            ended.result()  # a watch ends only because of a bug, which must not look like a quiet cluster
 
     async def _add(self, kind: Any, changed: Callable[..., None], namespace: str = "") -> None:  # noqa: ANN401  a Kind
-        await cluster.may_watch(self._kube, kind, namespace)
-        self._watches.append(Watch(self._kube, kind, changed, self._news.set))
+        await cluster.require_watch(self._kube, kind, namespace)
+        self._watches.append(Watch(self._kube, kind, changed, self._changed.set))
 
     @contextmanager
     def _without(self, what: str) -> Iterator[None]:
@@ -169,7 +169,7 @@ async def _filled(live: FleetWatcher) -> None:
     while not live.filled:
         if time.monotonic() > end:
             raise NoAccess(f"the API server does not respond: {live.complaint or 'no response'}")
-        await live.news(_QUICKEST_SECONDS)
+        await live.wait_for_change(_QUICKEST_SECONDS)
 
 
 async def follow(live: FleetWatcher, shown: WatchResult, choose: Choose, over: Over, seconds: float | None) -> Followed:
@@ -179,10 +179,10 @@ async def follow(live: FleetWatcher, shown: WatchResult, choose: Choose, over: O
         now = datetime.now(UTC)
         standings = choose(live, now)
         notes = [*live.notes, *live.picture.notes]
-        shown.show(Frame(standings, now, notes, live.trouble, live.picture.known.keys()))
+        shown.show(Frame(standings, now, notes, live.problem, live.picture.known.keys()))
         if (code := over(live, standings)) is not None:
             return Followed(code, standings)
         left = end - time.monotonic() if end is not None else _TICK_SECONDS
         if left <= 0:
             return Followed(None, standings)
-        await live.news(min(_TICK_SECONDS, left))
+        await live.wait_for_change(min(_TICK_SECONDS, left))

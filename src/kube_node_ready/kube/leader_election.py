@@ -186,7 +186,7 @@ class LeaderElector:
         try:
             await self._write()
         except (Conflict, NotFound):
-            # The response to the last renewal might have been lost, or another client labelled or deleted the Lease.
+            # The response to the last renewal might have been lost, or another client labeled or deleted the Lease.
             await self._read()
             if self.holder not in ("", self._config.identity):
                 self._renewed_at = None

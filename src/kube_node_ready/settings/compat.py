@@ -177,7 +177,7 @@ def _port(flag: str, section: str, text: str, diagnostics: list[Diagnostic]) -> 
     elif (match := _ADDRESS.fullmatch(text)) and match["host"] in _EVERYWHERE:
         yield f"{section}.port", at_flag(flag, match["port"])
     else:
-        # To listen on every address although one was asked for would show more than was meant.
+        # To listen on every address although one was requested would expose more than intended.
         off = ", or 0 for no metrics" if section == "metrics" else ""
         diagnostics.append(invalid(f"--{flag}", text, f"a port of every address such as :8080{off}"))
 

@@ -9,7 +9,7 @@ from kube_node_ready.verification.model import Gate, Policy, RemovalPolicy, Reve
 from kube_node_ready.verification.worker_pod import PodTemplate
 
 _TO_START_SECONDS = 5
-"""A worker that used all its time must still be able to say why, so its pod has more."""
+"""A worker that used all its time must still be able to report the reason, so its pod has more."""
 _KUBELETS_MARGIN_SECONDS = 60
 """The controller ends a late worker before its kubelet does, because then the pod still shows what it waited for."""
 
@@ -60,7 +60,7 @@ def template(config: Config) -> PodTemplate:
 
 
 def known_targets(config: Config) -> frozenset[str]:
-    """What the configuration itself names as targets: these may become label values of metrics."""
+    """What the configuration itself names as targets: these can become label values of metrics."""
     listed = [config.worker.checks.get(name, []) for name in ("dnsTestDomains", "networkTargets", "services")]
     return frozenset(target for targets in listed if isinstance(targets, list) for target in targets)
 

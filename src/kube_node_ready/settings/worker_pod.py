@@ -240,7 +240,7 @@ class Worker(Section, frozen=True):
         Mapping[str, str], setting(LABELS, "Labels to add to worker pods; those of the operator take precedence.")
     ] = {}
     checks: Mapping[str, Any] = {}
-    """The worker's own settings, as far as they were given: what the pod is told."""
+    """The worker's own settings, those that are set, as they are passed to the pod."""
 
 
 _ELSEWHERE = frozenset({"timeoutSeconds", "logging", "dryRun"})

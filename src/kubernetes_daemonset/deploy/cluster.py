@@ -27,7 +27,7 @@ from kubernetes_daemonset.types import Json
 _TIMEOUT: Final = httpx2.Timeout(30)  # seconds; a healthy API server answers these requests within one
 _IN_TROUBLE: Final = {429, 500, 502, 503, 504}  # temporary failures
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-_HTTPS_ALONE: Final = "HTTP request to an HTTPS server"  # how a server in Go says so
+_HTTPS_ALONE: Final = "HTTP request to an HTTPS server"  # how a server in Go reports it
 _SHOWN: Final = 200  # characters of a URL in a message
 _PAGE: Final = 500  # objects a list request: what kubectl asks for
 

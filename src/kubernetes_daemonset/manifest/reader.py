@@ -83,7 +83,9 @@ def _each(content: bytes, source: str, *, skip_others: bool) -> Iterator[Loaded]
                 reader = Reader(source, characters=characters)
                 yield _document(root, reader)
                 characters = reader.characters
-    except ManifestError as error:  # what follows is not read: a limit that each of many documents may reach is none
+    except (
+        ManifestError
+    ) as error:  # what follows is not read: a limit that each of many documents can reach is not a limit
         yield _unreadable(error.diagnostics, source)
 
 

@@ -1,4 +1,4 @@
-"""The kubeconfig of a stack input: checked field by field, and written anew from what was checked.
+"""The kubeconfig of a stack input: checked field by field, and written from what was checked.
 
 A kubeconfig can name programs (`exec`, `auth-provider`) and files, which client-go runs and reads where the deployment
 runs. A stack input can come from another party, so these are rejected unless the environment says that it is trusted.

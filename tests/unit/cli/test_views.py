@@ -400,7 +400,7 @@ class TestTheLiveView:
         assert sum("verified" in line for line in lines[1:]) == 3
 
     def test_old_news_is_called_so(self) -> None:
-        assert any("since then" in line for line in self.drawn(self.frame(1, trouble="since then: …"), 60, 9))
+        assert any("since then" in line for line in self.drawn(self.frame(1, problem="since then: …"), 60, 9))
 
     @pytest.mark.parametrize("height", range(12, 24))
     def test_groups_fit_with_their_titles(self, height: int) -> None:
@@ -418,7 +418,7 @@ class TestTheLiveView:
         stream = StringIO()
         pipe = screen.Pipe(stream)
         pipe.show(Frame(standings(gated("a"), gated("b")), START))
-        pipe.show(Frame([], START, there={"a"}))
+        pipe.show(Frame([], START, existing={"a"}))
         assert [line.split(maxsplit=1)[1] for line in stream.getvalue().splitlines()[2:]] in (
             ["a  is no longer selected", "b  gone"],
             ["b  gone", "a  is no longer selected"],
@@ -428,7 +428,7 @@ class TestTheLiveView:
     def test_ctrl_c_counts_also_when_it_comes_together_with_news(self, turns: int) -> None:
         async def pressed() -> bool:
             view = FleetWatcher(cast("Any", None), Installed(POLICY, "kube-system"), Notes())
-            waiting = asyncio.create_task(view.news(5))
+            waiting = asyncio.create_task(view.wait_for_change(5))
             await asyncio.sleep(0.01)
             view.ring()
             for _ in range(turns):
@@ -445,7 +445,7 @@ class TestTheLiveView:
 
             async def look() -> None:
                 waiting.cancel()  # as the handler does it, in the middle of a step
-                await view.news(0.01)
+                await view.wait_for_change(0.01)
 
             waiting = asyncio.create_task(look())
             await asyncio.wait([waiting])
@@ -463,7 +463,7 @@ class TestTheLiveView:
             view._watches += [cast("Watch", SimpleNamespace(cache=cache)) for cache in caches]
             view.start()
             with pytest.raises(RuntimeError, match="a mistake of ours"):
-                await view.news(0.3)
+                await view.wait_for_change(0.3)
             await view.stop()
             assert all(task.done() for task in view._running), "the others ask no further"
 

@@ -1,7 +1,10 @@
 """Words that must not come back: documents, the chart, examples and the programs' messages use the field's language."""
 
 import ast
+import inspect
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +29,11 @@ BANNED = {
     r"hoped for|for the sake of|unforeseen": "expected, because of, unexpected",
     r"takes? (?:the|its) (?:label|taint|annotation) off|take the gate out": "remove",
     r"\d+ (?:CPU )?[a-z]+ an? (?:second|minute|hour)": "per second, per minute, per hour",
+    r"goes on|went on|gone silent|anew|again and again": "continues, does not respond, again, repeatedly",
+    r"says? (?:so|no|nothing|which|why)|came of it|waits? for its turn": "reports, has no, result, queue",
+    r"takes? the place|takes? away|taken off": "replaces, removes",
+    r"asked for by|looked at": "requested by, checked",
+    r"the operator's own win|can be had|bad (?:settings|configuration)|wrong settings": "take precedence, is invalid",
     r"colours?|behaviours?|licences?|cancelled|(?:un)?labelled|misspelt|synchronis\w+|recognise\w*": "US spelling",
 }
 PATTERN = re.compile(r"\b(?:" + "|".join(BANNED) + r")\b", re.IGNORECASE)
@@ -57,6 +65,16 @@ def messages(code: str) -> Iterator[str]:
             yield node.value
 
 
+def notes(code: str) -> Iterator[str]:
+    """Return every docstring and comment of a module."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield inspect.cleandoc(node.value.value)
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+
+
 def found(text: str, *, may: bool = False) -> list[str]:
     """Return the banned phrases with the words around them, across line breaks."""
     text = " ".join(re.sub(r"^\s*#+ ?", "", line).strip() for line in text.splitlines())
@@ -84,25 +102,40 @@ def prose() -> dict[str, str]:
 
 
 def modules() -> dict[str, str]:
-    paths = [path for path in (ROOT / "src").rglob("*.py") if not path.stem.endswith("_pb2")]
-    return {_name(path): "\n".join(messages(path.read_text())) for path in sorted(paths)}
+    return {_name(path): "\n".join(messages(path.read_text())) for path in _modules("src")}
+
+
+def explanations() -> dict[str, str]:
+    """Return the docstrings and comments of the programs and of the tools around them, without code."""
+    paths = _modules("src", "lab", "bench", "release", "demo", "tools")
+    return {_name(path): without_code("\n".join(notes(path.read_text()))) for path in paths}
+
+
+def _modules(*folders: str) -> list[Path]:
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return sorted(path for path in paths if not path.stem.endswith("_pb2"))
 
 
 def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-PROSE, MODULES = prose(), modules()
+PROSE, MODULES, EXPLANATIONS = prose(), modules(), explanations()
 
 
 @pytest.mark.parametrize("name", sorted(PROSE))
 def test_documents_speak_the_language_of_the_field(name: str) -> None:
-    assert found(PROSE[name], may=name.endswith(".md")) == []
+    assert found(PROSE[name], may=name.endswith((".md", ".json"))) == []
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
 def test_messages_speak_the_language_of_the_field(name: str) -> None:
-    assert found(MODULES[name]) == []
+    assert found(MODULES[name], may=True) == []
+
+
+@pytest.mark.parametrize("name", sorted(EXPLANATIONS))
+def test_docstrings_and_comments_speak_the_language_of_the_field(name: str) -> None:
+    assert found(EXPLANATIONS[name]) == []
 
 
 @pytest.mark.parametrize(
@@ -114,6 +147,7 @@ def test_messages_speak_the_language_of_the_field(name: str) -> None:
         ("27 requests a second", 1),
         ("after a second", 0),
         ("Nobody mends it.", 2),
+        ("Looks at a node, by what came of it", 1),
         ("It reports 27 requests per second.", 0),
     ],
 )
@@ -121,6 +155,6 @@ def test_planted_phrases_are_found(text: str, hits: int) -> None:
     assert len(found(text)) == hits
 
 
-def test_code_and_docstrings_are_left_to_others() -> None:
+def test_code_is_ignored_and_strings_are_separate_from_docstrings() -> None:
     assert found(without_code("See:\n\n    told at once\n\n`nobody` is quoted.\n")) == []
     assert list(messages('"""Told at once."""\nlog("Node verified")\n')) == ["Node verified"]
