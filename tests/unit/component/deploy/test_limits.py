@@ -164,7 +164,7 @@ def test_an_answer_that_trickles_in_ends_in_time(serve: Serve, head: bytes, piec
         _trickle(connection, piece)
 
     began = time.monotonic()
-    with serve(answer) as cluster, pytest.raises(Unreachable, match=r"no complete answer within 0\.5 s"):
+    with serve(answer) as cluster, pytest.raises(Unreachable, match=r"no complete response within 0\.5 s"):
         cluster.get(THING)
     assert time.monotonic() - began < 5
 
