@@ -28,7 +28,7 @@ from lab import cleanup
 
 NAMESPACE = "default"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-_TEMPLATE = worker_pod.PodTemplate(
+_TEMPLATE = worker_pod.WorkerPodTemplate(
     NAMESPACE, image.NAME, (), command=(image.WORKER,), pull_policy="Never", service_account="default"
 )
 _CONTAINERS = Path("var/lib/containerd/io.containerd.grpc.v1.cri/containers")

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     if not words and not os.environ.get("NODE_NAME") and _is_at_a_terminal():
         _help()
     if (words and words[0] in (*VERBS, COMPLETE)) or (not words and COMPLETE_VARIABLE in os.environ):
-        sys.exit(_console("kube-node-ready", words))
+        sys.exit(_cli("kube-node-ready", words))
     from kube_node_ready.agent import main as process  # noqa: PLC0415  the others need not wait for it
 
     process.main(words)
@@ -44,12 +44,12 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def kubectl(argv: Sequence[str] | None = None) -> NoReturn:
     """`kubectl-node_ready`, by which `kubectl node-ready` means us. It is for people, so without a verb it helps."""
-    sys.exit(_console("kubectl node-ready", sys.argv[1:] if argv is None else argv))
+    sys.exit(_cli("kubectl node-ready", sys.argv[1:] if argv is None else argv))
 
 
 def kubectl_complete(argv: Sequence[str] | None = None) -> NoReturn:
     """`kubectl_complete-node_ready`, which kubectl asks while someone types."""
-    sys.exit(_console("kubectl node-ready", [COMPLETE, *(sys.argv[1:] if argv is None else argv)]))
+    sys.exit(_cli("kubectl node-ready", [COMPLETE, *(sys.argv[1:] if argv is None else argv)]))
 
 
 def controller(argv: Sequence[str] | None = None) -> NoReturn:
@@ -103,7 +103,7 @@ def _control(config: object) -> int:
         _end(ExitCode.UNEXPECTED, f"{error.strerror or error}")
 
 
-def _console(prog: str, words: Sequence[str]) -> int:
+def _cli(prog: str, words: Sequence[str]) -> int:
     for package in _FOR_PEOPLE:
         if not _is_installed(package):
             _end(
@@ -119,7 +119,7 @@ def _print_version() -> int:
     from kube_node_ready.cli import ended  # noqa: PLC0415  as above
 
     def write() -> int:
-        print(f"kube-node-ready {version.told()}")
+        print(f"kube-node-ready {version.describe()}")
         return ExitCode.OK
 
     return ended.run("kube-node-ready", write)
@@ -128,7 +128,7 @@ def _print_version() -> int:
 def _help() -> NoReturn:
     """Print help: a user at a terminal does not start DaemonSet mode, which needs the name of its node."""
     if all(map(_is_installed, _FOR_PEOPLE)):
-        sys.exit(_console("kube-node-ready", []))
+        sys.exit(_cli("kube-node-ready", []))
     from kube_node_ready.agent import flags  # noqa: PLC0415  as above
 
     flags.parser().print_help()

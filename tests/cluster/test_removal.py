@@ -23,7 +23,7 @@ from kube_node_ready.kube.client import KubeClient, PatchKind
 from kube_node_ready.kube.errors import Conflict
 from kube_node_ready.verification.effects import RemoveNode
 from kube_node_ready.verification.model import Gate, Node, Policy, RemovalPolicy
-from kube_node_ready.verification.worker_pod import PodTemplate
+from kube_node_ready.verification.worker_pod import WorkerPodTemplate
 from lab import waiting
 from tests.support.controller_process import Operator
 from tests.support.removal import AGENT, LEDGER, PAUSE, Fleet, has_karpenter, nodeclaims
@@ -209,7 +209,7 @@ async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], None]) -> bool
     async with Meddled(access(fleet.plane.kubeconfig())) as kube:
         book = removal_ledger.read(msgspec.json.decode(await kube.get(path), type=ConfigMap))
         writer = Executor(
-            kube, Mock(spec=CacheSink), policy, PodTemplate(fleet.namespace, "image", policy.gates), setup
+            kube, Mock(spec=CacheSink), policy, WorkerPodTemplate(fleet.namespace, "image", policy.gates), setup
         )
         return await writer.apply(RemoveNode(node, "it failed", book))
 

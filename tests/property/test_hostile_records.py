@@ -157,7 +157,7 @@ def look(wire: fleet.NodeWire, policy: Policy) -> None:
     parts = explain_text.story(standing, installed, explain_text.Facts(events=(event,)))
     assert all(line.isprintable() for part in parts for line in part.lines)
     assert explain_text.headline(standing).isprintable()
-    data = [status_json.told(standing, "kube-system")]
+    data = [status_json.to_json(standing, "kube-system")]
     text = words.escaped(msgspec.json.encode(data).decode())
     assert text.isprintable()
     assert json.loads(text) == json.loads(msgspec.json.encode(data))

@@ -36,7 +36,7 @@ from kube_node_ready.verification.effects import (
 from kube_node_ready.verification.fingerprint import fingerprint
 from kube_node_ready.verification.model import Gate, Ledger, Node, Policy, Removal, Snapshot, Worker
 from kube_node_ready.verification.node_reader import read_node
-from kube_node_ready.verification.worker_pod import PodTemplate, worker_name, worker_pod
+from kube_node_ready.verification.worker_pod import WorkerPodTemplate, worker_name, worker_pod
 from kube_node_ready.verification.worker_status import read_worker
 
 GATE = {"key": "node-ready/unverified", "value": "true", "effect": "NoSchedule"}
@@ -66,7 +66,7 @@ class Cluster:
         self.writes = 0
         self._slots = slots
         self._uids = (str(uuid.UUID(int=number)) for number in itertools.count(1))
-        self._template = PodTemplate("kube-system", "image:1", policy.gates)
+        self._template = WorkerPodTemplate("kube-system", "image:1", policy.gates)
         self._admitted: set[str] = set()
         self._witnessed: dict[str, int] = {}
 

@@ -68,7 +68,7 @@ class Access(FastTuple):
         return HttpConnection(self.connect(deadline), self.target, headers)
 
 
-def once(look: Callable[[Deadline], T]) -> Callable[[Deadline], T]:
+def once(fetch: Callable[[Deadline], T]) -> Callable[[Deadline], T]:
     """Share a lookup between checks: the first caller runs it, and all get its result or error."""
     lock = threading.Lock()
     result: list[T] = []
@@ -81,7 +81,7 @@ def once(look: Callable[[Deadline], T]) -> Callable[[Deadline], T]:
         try:
             if not result and not failure:
                 try:
-                    result.append(look(deadline))
+                    result.append(fetch(deadline))
                 except CheckFailedError as error:
                     failure.append(error)
                 except TimeoutError:

@@ -25,11 +25,11 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 def api_root(api: Access) -> ApiRoot:
     """Return a shared lookup of the response to GET /api."""
 
-    def look(deadline: Deadline) -> Response:
+    def fetch(deadline: Deadline) -> Response:
         with api.open(deadline) as connection:
             return connection.get(api.path + _PATH, deadline)
 
-    return access.once(look)
+    return access.once(fetch)
 
 
 def authenticates(api_root: ApiRoot, deadline: Deadline) -> Evidence:

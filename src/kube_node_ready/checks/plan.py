@@ -49,11 +49,11 @@ def later(settings: Settings, access: Access, identity: PodIdentity, known: Know
 
 
 def _noting(lookup: Lookup, service: str, found: Found) -> Lookup:
-    def look(deadline: Deadline) -> Endpoints:
+    def fetch(deadline: Deadline) -> Endpoints:
         endpoints = found[service] = lookup(deadline)
         return endpoints
 
-    return look
+    return fetch
 
 
 def _recalling(endpoints: Endpoints) -> Lookup:

@@ -36,14 +36,14 @@ Lookup = Callable[[Deadline], Endpoints]
 def endpoints_of(api: Access, service: str) -> Lookup:
     """Return a shared lookup of the ready endpoints of a Service."""
 
-    def look(deadline: Deadline) -> Endpoints:
+    def fetch(deadline: Deadline) -> Endpoints:
         try:
             with api.open(deadline) as connection:
                 return _look(connection, api.path, service, deadline)
         except (UnreachableError, NoAnswerError) as error:
             raise InconclusiveError(f"cannot connect to the API server: {error}") from error
 
-    return access.once(look)
+    return access.once(fetch)
 
 
 def _look(connection: HttpConnection, prefix: str, service: str, deadline: Deadline) -> Endpoints:

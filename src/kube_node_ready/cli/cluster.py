@@ -18,7 +18,7 @@ from kube_node_ready.cli import fleet, installation
 from kube_node_ready.cli.fleet import FleetView
 from kube_node_ready.cli.installation import Installed
 from kube_node_ready.cli.output import say
-from kube_node_ready.cli.permissions import NoAccess, NotAllowed, requires, told
+from kube_node_ready.cli.permissions import NoAccess, NotAllowed, no_access, requires
 from kube_node_ready.controller import removal_ledger, resources
 from kube_node_ready.kube.access import Access, access
 from kube_node_ready.kube.client import MAX_PAGE_BYTES, KubeClient, resource
@@ -70,7 +70,7 @@ def _access(place: ClusterLocation) -> Access:
     try:
         found = access(place.kubeconfig, place.context)
     except AccessError as error:
-        raise told(error) from error
+        raise no_access(error) from error
     if found.is_insecure and place.warns:
         say(f"warning: TLS verification disabled for {found.server}: insecure-skip-tls-verify is true")
     return found
@@ -90,7 +90,7 @@ async def find_installation(kube: KubeClient, namespace: str, notes: Notes) -> I
     return installed
 
 
-async def look(kube: KubeClient, namespace: str, notes: Notes) -> FleetView:
+async def read(kube: KubeClient, namespace: str, notes: Notes) -> FleetView:
     installed = await find_installation(kube, namespace, notes)
     known = await listed(kube, fleet.nodes(installed))
     view = FleetView(installed).put(

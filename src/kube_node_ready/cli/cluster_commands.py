@@ -8,7 +8,7 @@ from kube_node_ready.cli import explain, pause, status, verify
 from kube_node_ready.cli.cluster import ClusterLocation
 from kube_node_ready.cli.ended import Ended
 from kube_node_ready.cli.errors import UsageError
-from kube_node_ready.cli.permissions import NoAccess, told
+from kube_node_ready.cli.permissions import NoAccess, no_access
 from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.kube.errors import KubeError
 
@@ -22,7 +22,7 @@ def run(verb: str, params: Mapping[str, Any]) -> int:
     except NoAccess as error:
         raise Ended(ExitCode.NO_ACCESS, str(error)) from error
     except KubeError as error:
-        raise Ended(ExitCode.NO_ACCESS, str(told(error))) from error
+        raise Ended(ExitCode.NO_ACCESS, str(no_access(error))) from error
 
 
 def _run(verb: str, params: Mapping[str, Any]) -> int:

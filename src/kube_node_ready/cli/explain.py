@@ -50,14 +50,14 @@ def run(place: ClusterLocation, node: str) -> int:
 async def _run(place: ClusterLocation, node: str) -> int:
     notes = Notes()
     async with cluster.cluster(place) as kube:
-        picture = await cluster.look(kube, place.namespace, notes)
+        picture = await cluster.read(kube, place.namespace, notes)
         errors.check_names([node], picture.known)
         installed = picture.installed
         facts = Facts(await _events(kube, node, notes), await _leader(kube, installed.lease, notes))
     standing = picture.standing(node, datetime.now(UTC))
     assert standing, "its name was checked"
     output.out([Text(headline(standing), table.phase_style(standing.phase))])
-    output.out(lines(story(standing, installed, facts), output.look(sys.stdout)))
+    output.out(lines(story(standing, installed, facts), output.style(sys.stdout)))
     output.note(notes)
     return needs_attention([standing], named=True)
 

@@ -224,7 +224,7 @@ def _spent(standing: NodeStatus, policy: RemovalPolicy) -> str:
 
 def _controller(standing: NodeStatus, leader: Leader | None) -> Iterator[str]:
     if leader:
-        text = leader.told(standing.seen.now)
+        text = leader.describe(standing.seen.now)
         yield f"{text[:1].upper()}{text[1:]}."
 
 

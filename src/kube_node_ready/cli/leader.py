@@ -22,7 +22,7 @@ class Leader(Struct, frozen=True):
     def is_running(self, now: datetime) -> bool:
         return bool(self.holder and self.renewed and now - self.renewed <= _STALE)
 
-    def told(self, now: datetime) -> str:
+    def describe(self, now: datetime) -> str:
         holder = printable(self.holder)
         if not holder or self.renewed is None:
             return "no controller is running: the Lease has no holder"

@@ -38,7 +38,7 @@ def is_dumb() -> bool:
     return os.environ.get("TERM") in ("dumb", "unknown")
 
 
-def look(stream: TextIO, wanted: Style = _PLAIN) -> Style:
+def style(stream: TextIO, wanted: Style = _PLAIN) -> Style:
     """Truncated for people, complete for programs."""
     return replace(wanted, width=None if wanted.wide or not stream.isatty() else columns())
 

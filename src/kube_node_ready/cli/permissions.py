@@ -25,9 +25,9 @@ def requires(verb: str, resource: str, namespace: str = "") -> Iterator[None]:
     except Rejected as error:
         if error.status == HTTPStatus.FORBIDDEN:
             raise NotAllowed(missing(verb, resource, namespace)) from error
-        raise told(error) from error
+        raise no_access(error) from error
     except (AccessError, Unreachable) as error:
-        raise told(error) from error
+        raise no_access(error) from error
 
 
 def missing(verb: str, resource: str, namespace: str = "") -> str:
@@ -35,7 +35,7 @@ def missing(verb: str, resource: str, namespace: str = "") -> str:
     return f'you are not allowed to {verb} {resource}{where}: ask for the verb "{verb}" on "{resource}"{where}'
 
 
-def told(error: KubeError) -> NoAccess:
+def no_access(error: KubeError) -> NoAccess:
     if isinstance(error, AccessError):
         return NoAccess(f"cannot connect to the Kubernetes API: {error.message}")
     if isinstance(error, InvalidRequest):

@@ -87,7 +87,7 @@ def seconds(text: str) -> float | None:
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001  click's
     if wanted and not ctx.resilient_parsing:
-        sys.stdout.write(f"{ctx.command_path} {version.told()}\n")
+        sys.stdout.write(f"{ctx.command_path} {version.describe()}\n")
         ctx.exit()
 
 
@@ -368,5 +368,5 @@ def _help(ctx: click.Context, words: tuple[str, ...]) -> int:
 def _version(ctx: click.Context) -> int:
     """Print the version and exit."""
     assert ctx.parent, "the program"
-    sys.stdout.write(f"{ctx.parent.command_path} {version.told()}\n")
+    sys.stdout.write(f"{ctx.parent.command_path} {version.describe()}\n")
     return 0

@@ -39,7 +39,7 @@ class Frame(Struct, frozen=True):
     """All nodes that exist, shown or not."""
 
 
-class WatchResult(Protocol):
+class View(Protocol):
     def show(self, frame: Frame) -> None: ...
 
 
@@ -120,7 +120,7 @@ class Pipe:
 
 
 @contextmanager
-def live(style: Style = _PLAIN) -> Iterator[WatchResult]:
+def live(style: Style = _PLAIN) -> Iterator[View]:
     """Yield what stdout needs. Signals that end or suspend the process restore the terminal first."""
     if not sys.stdout.isatty() or output.is_dumb():
         yield Pipe(sys.stdout)

@@ -20,7 +20,7 @@ from kube_node_ready.cli.fleet import FleetView, NodeStatus
 from kube_node_ready.cli.installation import Installed
 from kube_node_ready.cli.leader import leader
 from kube_node_ready.cli.permissions import NoAccess
-from kube_node_ready.cli.screen import WatchResult
+from kube_node_ready.cli.screen import View
 from kube_node_ready.cli.selector import Selector
 from kube_node_ready.cli.table import Style
 from kube_node_ready.cli.watch import FleetWatcher
@@ -72,12 +72,12 @@ def run(options: Options) -> int:
     return shown_to_the_end(lambda shown: _watch(options, shown), options.style)
 
 
-def shown_to_the_end(watch: Callable[[WatchResult], Coroutine[Any, Any, Ending]], style: Style = _PLAIN) -> int:
+def shown_to_the_end(watch: Callable[[View], Coroutine[Any, Any, Ending]], style: Style = _PLAIN) -> int:
     """Show a live view, then print what it showed last, which stays in the terminal."""
     with screen.live(style) as shown:
         ending = asyncio.run(watch(shown))
     if sys.stdout.isatty():
-        print_table(ending.last, output.look(sys.stdout, style))
+        print_table(ending.last, output.style(sys.stdout, style))
     if ending.sentence:
         output.say(ending.sentence)
     return ending.code
@@ -92,7 +92,7 @@ def needs_attention(standings: Sequence[NodeStatus], *, named: bool = False) -> 
 async def _once(options: Options) -> int:
     notes = Notes()
     async with cluster.cluster(options.place) as kube:
-        picture = await cluster.look(kube, options.place.namespace, notes)
+        picture = await cluster.read(kube, options.place.namespace, notes)
         errors.check_names(options.node, picture.known)
         standings = _chosen(picture.standings(dict.fromkeys(options.node) or picture.known, _now()), options)
         if needs_attention(standings):
@@ -106,7 +106,7 @@ async def check_controller(kube: KubeClient, installed: Installed, notes: Notes)
     """Add a note if no controller is running. Without permission to read the Lease, there is none."""
     with suppress(NoAccess, Unreachable):
         if installed.lease and not (found := await leader(kube, installed.lease)).is_running(_now()):
-            notes.add(found.told(_now()))
+            notes.add(found.describe(_now()))
 
 
 def _chosen(standings: list[NodeStatus], options: Options) -> list[NodeStatus]:
@@ -121,9 +121,9 @@ def _is_chosen(standing: NodeStatus, options: Options) -> bool:
 
 def _print(standings: Sequence[NodeStatus], picture: FleetView, options: Options) -> None:
     if options.output not in _FOR_PROGRAMS:
-        print_table(standings, output.look(sys.stdout, options.style))
+        print_table(standings, output.style(sys.stdout, options.style))
         return
-    data = [status_json.told(standing, picture.installed.namespace) for standing in standings]
+    data = [status_json.to_json(standing, picture.installed.namespace) for standing in standings]
     if options.output == "json":
         sys.stdout.write(words.escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode()) + "\n")
     else:
@@ -143,7 +143,7 @@ def print_table(standings: Sequence[NodeStatus], style: Style) -> None:
     output.out([Text(table.summary(standings))])
 
 
-async def _watch(options: Options, shown: WatchResult) -> Ending:
+async def _watch(options: Options, shown: View) -> Ending:
     notes = Notes()
 
     def choose(live: FleetWatcher, now: datetime) -> list[NodeStatus]:

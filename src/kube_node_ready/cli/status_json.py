@@ -61,7 +61,7 @@ class NodeStatusJson(Struct, frozen=True, rename="camel"):
     deleting: Annotated[bool, Meta(description="whether it is being deleted")]
 
 
-def told(standing: NodeStatus, namespace: str) -> NodeStatusJson:
+def to_json(standing: NodeStatus, namespace: str) -> NodeStatusJson:
     """`namespace` is that of worker pods."""
     node, record = standing.node, standing.node.record
     return NodeStatusJson(

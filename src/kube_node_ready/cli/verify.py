@@ -18,7 +18,7 @@ from kube_node_ready.cli.errors import UsageError
 from kube_node_ready.cli.fleet import NodeStatus, ObservedNode
 from kube_node_ready.cli.installation import Installed, Mode
 from kube_node_ready.cli.permissions import requires
-from kube_node_ready.cli.screen import WatchResult
+from kube_node_ready.cli.screen import View
 from kube_node_ready.cli.status import Ending, check_controller, shown_to_the_end
 from kube_node_ready.cli.watch import FleetWatcher
 from kube_node_ready.exit_codes import ExitCode
@@ -106,7 +106,7 @@ async def _ask_all(options: Options) -> Asking:
     asked: list[Asked] = []
     code = ExitCode.OK
     async with cluster.cluster(options.place) as kube:
-        seen = await cluster.look(kube, options.place.namespace, notes)
+        seen = await cluster.read(kube, options.place.namespace, notes)
         errors.check_names(options.node, seen.known)
         if seen.installed.dry_run:
             raise UsageError("dryRun is on: no node would be verified, so no verification was requested")
@@ -171,7 +171,7 @@ def _consequence(standing: NodeStatus, number: int) -> str:
     return f"requested attempt {number}, which {standing.initiator} begins; {meanwhile}{karpenter}"
 
 
-async def _wait(options: Options, asked: Sequence[Asked], shown: WatchResult) -> Ending:
+async def _wait(options: Options, asked: Sequence[Asked], shown: View) -> Ending:
     notes = Notes()
     seconds = options.timeout if options.timeout is not None else _PATIENCE_SECONDS
 
@@ -188,7 +188,7 @@ async def _wait(options: Options, asked: Sequence[Asked], shown: WatchResult) ->
         installed = await cluster.find_installation(kube, options.place.namespace, notes)
         async with following.following(kube, installed, notes) as live:
             followed = await following.follow(live, shown, choose, over, seconds)
-            messages = sorted(_told(request, _now_called(request, live), seconds) for request in asked)
+            messages = sorted(_result(request, _now_called(request, live), seconds) for request in asked)
     return Ending(ExitCode.FAILED if followed.code is None else followed.code, followed.last, "\n".join(messages))
 
 
@@ -198,7 +198,7 @@ def _now_called(asked: Asked, live: FleetWatcher) -> Node | None:
     return known.node if known else None
 
 
-def _told(asked: Asked, node: Node | None, seconds: float) -> str:
+def _result(asked: Asked, node: Node | None, seconds: float) -> str:
     match verdict(asked, node):
         case True:
             return f"{asked.name}: passed"

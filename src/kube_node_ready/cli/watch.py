@@ -16,7 +16,7 @@ from kube_node_ready.cli.cluster import Notes
 from kube_node_ready.cli.fleet import FleetView, NodeStatus
 from kube_node_ready.cli.installation import Installed
 from kube_node_ready.cli.permissions import NoAccess, NotAllowed
-from kube_node_ready.cli.screen import Frame, WatchResult
+from kube_node_ready.cli.screen import Frame, View
 from kube_node_ready.controller import removal_ledger, resources
 from kube_node_ready.kube.client import KubeClient
 from kube_node_ready.kube.informer import Informer
@@ -32,7 +32,7 @@ Over = Callable[["FleetWatcher", Sequence[NodeStatus]], int | None]
 """The exit code, when there is nothing left to wait for."""
 
 
-class Followed(Struct, frozen=True):
+class WatchResult(Struct, frozen=True):
     """How it ended: the exit code, or None if its time was up; and what was shown last."""
 
     code: int | None
@@ -40,33 +40,29 @@ class Followed(Struct, frozen=True):
 
 
 class Watch:
-    """One cache, and whether the server has answered since it last complained."""
+    """One cache, and whether the server has answered since it last failed."""
 
     def __init__(self, kube: KubeClient, kind: Any, changed: Callable[..., None], ring: Callable[[], None]) -> None:  # noqa: ANN401  a Kind of anything
-        self.cache: Informer[Any, Any] = Informer(kube, kind, changed, self._complain)
+        self.cache: Informer[Any, Any] = Informer(kube, kind, changed, self._on_error)
         self._ring = ring
-        self._complaint = ""
+        self._error = ""
         self._answers = 0
         self._since = datetime.now(UTC)
 
-    def _complain(self, complaint: str) -> None:
+    def _on_error(self, error: str) -> None:
         if not self.problem:
             self._since = datetime.now(UTC)
-        self._complaint, self._answers = complaint, self._heard
+        self._error, self._answers = error, self._heard
         self._ring()
 
     @property
-    def complaint(self) -> str:
-        return printable(self._complaint) if self._heard == self._answers else ""
+    def error(self) -> str:
+        return printable(self._error) if self._heard == self._answers else ""
 
     @property
     def problem(self) -> str:
         """Why the view might be outdated; "" if it is current."""
-        return (
-            f"not updated since {self._since.astimezone():%H:%M:%S}: {self.complaint}. Retrying"
-            if self.complaint
-            else ""
-        )
+        return f"not updated since {self._since.astimezone():%H:%M:%S}: {self.error}. Retrying" if self.error else ""
 
     @property
     def _heard(self) -> int:
@@ -108,8 +104,8 @@ class FleetWatcher:
         return all(watch.cache.synced for watch in self._watches)
 
     @property
-    def complaint(self) -> str:
-        return next(filter(None, (watch.complaint for watch in self._watches)), "")
+    def error(self) -> str:
+        return next(filter(None, (watch.error for watch in self._watches)), "")
 
     @property
     def problem(self) -> str:
@@ -168,11 +164,11 @@ async def _filled(live: FleetWatcher) -> None:
     end = time.monotonic() + _PATIENCE_SECONDS
     while not live.filled:
         if time.monotonic() > end:
-            raise NoAccess(f"the API server does not respond: {live.complaint or 'no response'}")
+            raise NoAccess(f"the API server does not respond: {live.error or 'no response'}")
         await live.wait_for_change(_QUICKEST_SECONDS)
 
 
-async def follow(live: FleetWatcher, shown: WatchResult, choose: Choose, over: Over, seconds: float | None) -> Followed:
+async def follow(live: FleetWatcher, shown: View, choose: Choose, over: Over, seconds: float | None) -> WatchResult:
     """Shows what is chosen until it is over, or for so many seconds."""
     end = time.monotonic() + seconds if seconds is not None else None
     while True:
@@ -181,8 +177,8 @@ async def follow(live: FleetWatcher, shown: WatchResult, choose: Choose, over: O
         notes = [*live.notes, *live.picture.notes]
         shown.show(Frame(standings, now, notes, live.problem, live.picture.known.keys()))
         if (code := over(live, standings)) is not None:
-            return Followed(code, standings)
+            return WatchResult(code, standings)
         left = end - time.monotonic() if end is not None else _TICK_SECONDS
         if left <= 0:
-            return Followed(None, standings)
+            return WatchResult(None, standings)
         await live.wait_for_change(min(_TICK_SECONDS, left))

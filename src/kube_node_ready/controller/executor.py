@@ -33,7 +33,7 @@ from kube_node_ready.verification.effects import (
 )
 from kube_node_ready.verification.fingerprint import fingerprint
 from kube_node_ready.verification.model import Node, Policy, Worker
-from kube_node_ready.verification.worker_pod import PodTemplate, probe_pod, worker_name, worker_pod
+from kube_node_ready.verification.worker_pod import WorkerPodTemplate, probe_pod, worker_name, worker_pod
 from kube_node_ready.verification.worker_status import read_worker
 
 COMPONENT = "kube-node-ready-controller"
@@ -42,7 +42,7 @@ _encode = msgspec.json.encode
 
 class Executor:
     def __init__(
-        self, kube: KubeClient, sink: CacheSink, policy: Policy, template: PodTemplate, context: ExecutorContext
+        self, kube: KubeClient, sink: CacheSink, policy: Policy, template: WorkerPodTemplate, context: ExecutorContext
     ) -> None:
         self._client = kube
         self._sink = sink

@@ -16,7 +16,7 @@ from kubekit.kubeconfig import KubeconfigError
 
 
 class Access(Struct, frozen=True):
-    """One API server, and one identity there. Without a `connection`, no credentials are shown."""
+    """One API server, and one identity there. Without a `connection`, no credentials are target."""
 
     server: str
     namespace: str
@@ -45,17 +45,17 @@ def _ignore(_: ssl.SSLContext) -> None:
     return None
 
 
-class Login:
+class TokenSource:
     """The identity of the moment. Fetched when first needed, when it expires, and when the server rejects it.
 
     `use_tls` is called when requests must present another client certificate.
     """
 
-    def __init__(self, shown: Access, use_tls: Callable[[ssl.SSLContext], None] = _ignore) -> None:
-        self._connection = shown.connection
-        self._credentials = shown.connection.credentials if shown.connection else None
-        self._certificate = shown.connection.certificate if shown.connection else ""
-        self._server = shown.server
+    def __init__(self, target: Access, use_tls: Callable[[ssl.SSLContext], None] = _ignore) -> None:
+        self._connection = target.connection
+        self._credentials = target.connection.credentials if target.connection else None
+        self._certificate = target.connection.certificate if target.connection else ""
+        self._server = target.server
         self._use_tls = use_tls
         self._turn = asyncio.Lock()
 
@@ -63,15 +63,15 @@ class Login:
         if self._credentials is None:
             return _ANONYMOUS
         found = self._credentials.cached(asyncio.get_running_loop().time())
-        return self._shown(found or await self._fetch(None))
+        return self._presented(found or await self._fetch(None))
 
     async def renew(self, rejected: Identity) -> Identity:
         """Return what to show after a 401: the same identity, if there is no other."""
         if self._credentials is None:
             return rejected
-        return self._shown(await self._fetch(rejected))
+        return self._presented(await self._fetch(rejected))
 
-    def _shown(self, identity: Identity) -> Identity:
+    def _presented(self, identity: Identity) -> Identity:
         if identity.certificate != self._certificate:
             assert self._connection
             try:
@@ -90,14 +90,14 @@ class Login:
             if found is not None and found != rejected:
                 return found
             try:
-                return self._credentials.keep(await self._ask(), now)
+                return self._credentials.keep(await self._fetch_from_source(), now)
             except CredentialsError as error:
                 kept = None if rejected else self._credentials.last_resort()
                 if kept is None:
                     raise AccessError(f"no credentials for {self._server}: {error}") from error
                 return kept
 
-    async def _ask(self) -> Identity:
+    async def _fetch_from_source(self) -> Identity:
         assert self._credentials
         source = self._credentials.source
         if not isinstance(source, ExecPlugin):

@@ -21,7 +21,7 @@ from msgspec import Struct
 from kube_node_ready import __version__
 from kube_node_ready.http_syntax import InvalidRequestError
 from kube_node_ready.kube import errors
-from kube_node_ready.kube.access import Access, Login
+from kube_node_ready.kube.access import Access, TokenSource
 from kube_node_ready.kube.errors import AccessError, InvalidRequest, KubeError, Unreachable, WatchStalled
 from kube_node_ready.kube.http import (
     MAX_BODY_BYTES,
@@ -116,7 +116,7 @@ class KubeClient:
         self._limit = limit or TokenBucket(qps=0)
         self._on_call = on_call
         self._before_write = before_write
-        self._login = Login(access, self._pool.use_tls)
+        self._token_source = TokenSource(access, self._pool.use_tls)
 
     async def __aenter__(self) -> Self:
         return self
@@ -211,12 +211,12 @@ class KubeClient:
         return response
 
     async def _send_authenticated(self, request: _Request) -> Response:
-        shown = await self._login.identity()
+        shown = await self._token_source.identity()
         response = await self._send(request, shown)
         if response.status != HTTPStatus.UNAUTHORIZED:
             return response
         try:
-            renewed = await self._login.renew(shown)
+            renewed = await self._token_source.renew(shown)
         except BaseException:
             response.close()
             raise

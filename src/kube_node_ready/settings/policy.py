@@ -6,7 +6,7 @@ from typing import Any
 from kube_node_ready.api.objects import Taint
 from kube_node_ready.settings.config import Config, manifest
 from kube_node_ready.verification.model import Gate, Policy, RemovalPolicy, Reverification, WithoutClaim
-from kube_node_ready.verification.worker_pod import PodTemplate
+from kube_node_ready.verification.worker_pod import WorkerPodTemplate
 
 _TO_START_SECONDS = 5
 """A worker that used all its time must still be able to report the reason, so its pod has more."""
@@ -36,9 +36,9 @@ def gates(config: Config) -> tuple[Gate, ...]:
     return tuple(Gate(taint.key, taint.effect) for taint in config.node_management.taints)
 
 
-def template(config: Config) -> PodTemplate:
+def template(config: Config) -> WorkerPodTemplate:
     worker = config.worker
-    return PodTemplate(
+    return WorkerPodTemplate(
         namespace=worker.namespace,
         image=worker.image.reference,
         gates=gates(config),

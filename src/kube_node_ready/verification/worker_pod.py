@@ -33,7 +33,7 @@ _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _CONFIG_DIRECTORY = "/etc/kube-node-ready"
 
 
-class PodTemplate(Struct, frozen=True):
+class WorkerPodTemplate(Struct, frozen=True):
     """The part of the configuration that describes worker pods."""
 
     namespace: str
@@ -59,7 +59,7 @@ def worker_name(node_uid: str, attempt: int) -> str:
     return f"{_PREFIX}{node_uid}-{attempt}"
 
 
-def worker_pod(node: Node, attempt: int, template: PodTemplate) -> dict[str, Any]:
+def worker_pod(node: Node, attempt: int, template: WorkerPodTemplate) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -98,7 +98,7 @@ def worker_pod(node: Node, attempt: int, template: PodTemplate) -> dict[str, Any
     }
 
 
-def probe_pod(node: Node, template: PodTemplate) -> dict[str, Any]:
+def probe_pod(node: Node, template: WorkerPodTemplate) -> dict[str, Any]:
     """A worker for a dry run of its creation. The server chooses its name, so no other client can occupy it."""
     pod = worker_pod(node, 1, template)
     del pod["metadata"]["name"]
@@ -130,7 +130,7 @@ def _only_on(node: Node) -> dict[str, Any]:
     return {"nodeSelectorTerms": [{"matchFields": [field]}]}
 
 
-def _bypasses_scheduler(node: Node, template: PodTemplate) -> bool:
+def _bypasses_scheduler(node: Node, template: WorkerPodTemplate) -> bool:
     """Whether to bind the pod here, because the last one did not start.
 
     Any pod of the cluster can keep all workers from being scheduled, by a required anti-affinity to them. The kubelet
@@ -144,7 +144,7 @@ def _bypasses_scheduler(node: Node, template: PodTemplate) -> bool:
     return all(taint.key in tolerated or taint.effect == "PreferNoSchedule" for taint in node.taints)
 
 
-def _tolerations(template: PodTemplate) -> Iterator[Mapping[str, Any]]:
+def _tolerations(template: WorkerPodTemplate) -> Iterator[Mapping[str, Any]]:
     for gate in template.gates:
         yield {"key": gate.key, "operator": "Exists", "effect": gate.effect}
     for key in _TOLERATED:
@@ -152,7 +152,7 @@ def _tolerations(template: PodTemplate) -> Iterator[Mapping[str, Any]]:
     yield from template.tolerations
 
 
-def _container(template: PodTemplate) -> dict[str, Any]:
+def _container(template: WorkerPodTemplate) -> dict[str, Any]:
     mounts = (
         [{"name": "worker-config", "mountPath": _CONFIG_DIRECTORY, "readOnly": True}] if template.config_map else []
     )
@@ -180,5 +180,5 @@ def _container(template: PodTemplate) -> dict[str, Any]:
     }
 
 
-def _config_volume(template: PodTemplate) -> list[dict[str, Any]]:
+def _config_volume(template: WorkerPodTemplate) -> list[dict[str, Any]]:
     return [{"name": "worker-config", "configMap": {"name": template.config_map}}] if template.config_map else []

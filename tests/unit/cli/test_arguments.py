@@ -301,7 +301,7 @@ class TestArguments:
     def test_version_is_a_command_and_a_flag(self, capsys: Capture) -> None:
         for words in (["version"], ["--version"]):
             assert main.run("kubectl node-ready", words) == 0
-            assert capsys.readouterr().out == f"kubectl node-ready {version.told()}\n"
+            assert capsys.readouterr().out == f"kubectl node-ready {version.describe()}\n"
 
     def test_in_a_terminal_without_a_node_there_is_help(self) -> None:
         bare = {name: value for name, value in os.environ.items() if name != "NODE_NAME"}

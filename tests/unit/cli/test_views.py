@@ -366,7 +366,7 @@ def test_what_is_no_selector(text: str) -> None:
 
 def test_data_for_scripts_has_what_is_documented() -> None:
     node = gated("a", failed(2), pool="spot")
-    data = json.loads(msgspec.json.encode(told.told(standing(node, workers=(a_worker(node, 2),)), "kube-system")))
+    data = json.loads(msgspec.json.encode(told.to_json(standing(node, workers=(a_worker(node, 2),)), "kube-system")))
     assert data["phase"] == "backing-off"
     assert (data["gated"], data["labelled"], data["verified"], data["failures"]) == (True, False, False, 2)
     assert data["checks"] == [

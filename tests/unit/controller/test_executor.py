@@ -14,7 +14,7 @@ from kube_node_ready.kube.errors import AlreadyExists, Conflict, KubeError, Reje
 from kube_node_ready.verification.effects import ConfirmAttempt, StartAttempt
 from kube_node_ready.verification.fingerprint import fingerprint
 from kube_node_ready.verification.model import Node, Worker
-from kube_node_ready.verification.worker_pod import PodTemplate, worker_name, worker_pod
+from kube_node_ready.verification.worker_pod import WorkerPodTemplate, worker_name, worker_pod
 from kube_node_ready.verification.worker_status import read_worker
 from tests.support.model_cluster import POLICY
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 NODE = Node("a", UID)
-TEMPLATE = PodTemplate("workers", "registry.example/worker:1", POLICY.gates)
+TEMPLATE = WorkerPodTemplate("workers", "registry.example/worker:1", POLICY.gates)
 PODS = "/api/v1/namespaces/workers/pods"
 Json = dict[str, Any]
 

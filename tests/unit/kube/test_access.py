@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_node_ready.kube.access import Access, Login, access
+from kube_node_ready.kube.access import Access, TokenSource, access
 from kube_node_ready.kube.errors import AccessError
 from kubekit.credentials import Identity
 from lab import pki
@@ -63,9 +63,9 @@ def test_several_kubeconfigs_can_be_named(tmp_path: Path, monkeypatch: pytest.Mo
     assert access().namespace == "mine"
 
 
-def login(folder: Path, user: dict[str, Any]) -> Login:
+def login(folder: Path, user: dict[str, Any]) -> TokenSource:
     found: Access = access(written(folder, a_config(user)))
-    return Login(found)
+    return TokenSource(found)
 
 
 def test_a_rotated_token_file_is_noticed_after_a_minute(tmp_path: Path) -> None:
@@ -161,11 +161,11 @@ def test_another_client_certificate_is_announced(tmp_path: Path) -> None:
 
     async def main() -> None:
         contexts: list[object] = []
-        shown = Login(found, contexts.append)
+        shown = TokenSource(found, contexts.append)
         first = await shown.identity()
         assert await shown.identity() is first
         assert len(contexts) == 1
-        await Login(found, contexts.append).identity()
+        await TokenSource(found, contexts.append).identity()
         assert len(contexts) == 2, "two clients can share the credentials"
 
     asyncio.run(main())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube_node_ready.kube import errors
-from kube_node_ready.kube.access import Access, Login
+from kube_node_ready.kube.access import Access, TokenSource
 from kube_node_ready.kube.client import Call, KubeClient
 from kube_node_ready.kube.errors import AccessError, KubeError, Unreachable
 from kube_node_ready.kube.leader_election import LeaseLost
@@ -46,10 +46,10 @@ async def test_a_write_that_waited_for_its_turn_is_not_sent_once_the_lease_is_lo
 
 @on_both_loops
 async def test_whoever_cannot_renew_credentials_leaves_no_connection_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fails(_login: Login, _refused: str | None) -> bool:
+    async def fails(_token_source: TokenSource, _refused: str | None) -> bool:
         raise AccessError("the plugin ended with 1")
 
-    monkeypatch.setattr(Login, "renew", fails)
+    monkeypatch.setattr(TokenSource, "renew", fails)
     refusal = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n{}"
     async with speaking(saying(refusal)) as (server, _), KubeClient(access_to(server.port)) as kube:
         for _ in range(3):

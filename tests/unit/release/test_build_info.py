@@ -67,12 +67,12 @@ def test_it_is_written_where_the_programs_read_it(tmp_path: Path) -> None:
     build_info.write(checkout, BUILD)
     said: dict[str, str] = {}
     exec((checkout / "src/kube_node_ready/__init__.py").read_text(), said)  # noqa: S102
-    told = version.told(said["__version__"], said["__commit__"], said["__built__"])
+    told = version.describe(said["__version__"], said["__commit__"], said["__built__"])
     assert told == "1.2.3 (commit 1a2b3c4, built 2023-11-14T22:13:20Z)"
 
 
 def test_a_checkout_says_that_it_is_one() -> None:
-    assert version.told("1.2.3", "", "") == "1.2.3 (from source)"
+    assert version.describe("1.2.3", "", "") == "1.2.3 (from source)"
 
 
 def test_the_metric_tells_the_same() -> None:

@@ -32,7 +32,7 @@ from kube_node_ready.verification.model import (
     State,
     Worker,
 )
-from kube_node_ready.verification.worker_pod import PodTemplate, worker_pod
+from kube_node_ready.verification.worker_pod import WorkerPodTemplate, worker_pod
 from tests.support.model_cluster import GATE, POLICY, START, Cluster
 
 INTERVAL = timedelta(minutes=10)
@@ -255,7 +255,7 @@ class TestVerdicts:
         assert turns(a_node(record=slow), hours=1)[0] <= turns(a_node(), hours=1)[0] + INTERVAL / 2
 
     def test_a_check_pushes_no_workload_off_its_node(self) -> None:
-        urgent = PodTemplate("kube-system", "image:1", POLICY.gates, priority_class="system-cluster-critical")
+        urgent = WorkerPodTemplate("kube-system", "image:1", POLICY.gates, priority_class="system-cluster-critical")
         assert worker_pod(a_node(), 5, urgent)["spec"]["priorityClassName"] == ""
         assert worker_pod(a_node(labelled=False), 5, urgent)["spec"]["priorityClassName"] == "system-cluster-critical"
 

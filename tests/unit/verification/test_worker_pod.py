@@ -9,11 +9,11 @@ from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.record import MAX_ATTEMPTS, Cause, Outcome, VerificationRecord
 from kube_node_ready.verification.fingerprint import fingerprint
 from kube_node_ready.verification.model import Gate, Node
-from kube_node_ready.verification.worker_pod import PodTemplate, worker_pod
+from kube_node_ready.verification.worker_pod import WorkerPodTemplate, worker_pod
 from kube_node_ready.worker.main import attempt
 
 UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
-TEMPLATE = PodTemplate(
+TEMPLATE = WorkerPodTemplate(
     "kube-system", "registry.example/worker:1", (Gate("node-ready/unverified", "NoSchedule"),), deadline_seconds=60
 )
 AWS = "ip-192-168-100-100.us-west-2.compute.internal"

@@ -5,11 +5,11 @@ import pytest
 
 from kube_node_ready.api.contract import WORKER_SELECTOR
 from kube_node_ready.verification.model import Gate, Node, Policy
-from kube_node_ready.verification.worker_pod import PodTemplate, probe_pod, worker_pod
+from kube_node_ready.verification.worker_pod import WorkerPodTemplate, probe_pod, worker_pod
 
 UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 NAME = f"node-ready-worker-{UID}-2"
-TEMPLATE = PodTemplate(
+TEMPLATE = WorkerPodTemplate(
     "workers",
     "registry.example/worker:1",
     (Gate("node-ready/unverified", "NoSchedule"),),
@@ -107,7 +107,7 @@ def test_every_worker_has_the_labels_that_workers_are_watched_by() -> None:
 
 
 def test_a_worker_has_five_minutes_by_default() -> None:
-    pod = worker_pod(Node("a", UID), 1, PodTemplate("workers", "registry.example/worker:1", ()))
+    pod = worker_pod(Node("a", UID), 1, WorkerPodTemplate("workers", "registry.example/worker:1", ()))
     assert pod["spec"]["activeDeadlineSeconds"] == 300
     assert Policy(()).deadline.total_seconds() == 300
 

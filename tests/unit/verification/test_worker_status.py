@@ -13,12 +13,12 @@ from kube_node_ready.api.report import Report, TargetResult
 from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.controller.state import ClusterState
 from kube_node_ready.verification.model import Gate, Node, Policy, State, Worker
-from kube_node_ready.verification.worker_pod import PodTemplate, worker_name, worker_pod
+from kube_node_ready.verification.worker_pod import WorkerPodTemplate, worker_name, worker_pod
 from kube_node_ready.verification.worker_status import read_worker
 
 Json = dict[str, Any]
 UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
-TEMPLATE = PodTemplate(
+TEMPLATE = WorkerPodTemplate(
     "kube-system", "registry.example/worker:1", (Gate("node-ready/unverified", "NoSchedule"),), deadline_seconds=60
 )
 

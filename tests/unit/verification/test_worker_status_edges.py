@@ -11,12 +11,12 @@ from kube_node_ready.api.record import Cause
 from kube_node_ready.api.report import Report, TargetResult
 from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.verification.model import Gate, Node, State, Worker
-from kube_node_ready.verification.worker_pod import PodTemplate, worker_pod
+from kube_node_ready.verification.worker_pod import WorkerPodTemplate, worker_pod
 from kube_node_ready.verification.worker_status import read_worker
 
 UID = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 NAME = f"node-ready-worker-{UID}-2"
-TEMPLATE = PodTemplate(
+TEMPLATE = WorkerPodTemplate(
     "workers",
     "registry.example/worker:1",
     (Gate("node-ready/unverified", "NoSchedule"),),
