@@ -20,5 +20,8 @@ def did_you_mean(
     import difflib  # noqa: PLC0415  only a typo pays for it: the worker starts on every new node
 
     by_form = {normalize(choice): choice for choice in choices}
-    close = difflib.get_close_matches(normalize(word), by_form, n=1, cutoff=cutoff)
+    form, longest = normalize(word), max(map(len, by_form), default=0)
+    if cutoff * (len(form) + longest) > 2 * longest:  # too long for any of them, which difflib finds out very slowly
+        return None
+    close = difflib.get_close_matches(form, by_form, n=1, cutoff=cutoff)
     return by_form[close[0]] if close else None
