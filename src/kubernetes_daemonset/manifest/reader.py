@@ -259,10 +259,10 @@ class Reader:
                 self._cannot_read(key, path, "a name")
                 continue
             here = map_entry(path, key.value)
+            self._count(value, here)  # also of a duplicate, whose path a diagnostic keeps
             if key.value in items:
                 self.note(key, here, "is defined twice; remove one")
                 continue
-            self._count(value, here)
             if yamltree.is_null(value):
                 self.note(key, here, "found nothing; set a value, or '' for an empty text")
                 self.unreadable.add(here)

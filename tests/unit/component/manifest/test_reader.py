@@ -781,6 +781,15 @@ def test_aliases_of_a_long_text_do_not_use_up_the_memory(app: str) -> None:
     assert "characters; check for nested aliases" in str(found.diagnostics[-1])
 
 
+def test_aliases_of_a_long_name_do_not_use_up_the_memory() -> None:
+    """The file has 1 MB, and its duplicate names stand for 1 GB."""
+    names = "    *name : v\n" * 990
+    text = f"kind: KubernetesDaemonSet\nmetadata:\n  id: &name {'x' * 1_000_000}\n  labels:\n{names}"
+    (found,) = manifest.load(text.encode(), "bomb.yaml")
+    assert sum(len(diagnostic.path) for diagnostic in found.diagnostics) < 100_000_000
+    assert "characters; check for nested aliases" in str(found.diagnostics[-1])
+
+
 def test_many_documents_do_not_have_as_many_limits() -> None:
     text = f"&big {'x' * 20_000}{', *big' * 1_500}"
     document = f"kind: KubernetesDaemonSet\nspec: {{container: {{app: {APP % f'args: [{text}]'}}}}}\n"
