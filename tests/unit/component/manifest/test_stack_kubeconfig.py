@@ -15,6 +15,7 @@ import yaml
 from kubekit.diagnostics import Diagnostic
 from kubernetes_daemonset.backends.pulumi import ManifestRunError
 from kubernetes_daemonset.backends.pulumi_program import program
+from kubernetes_daemonset.manifest import stack_kubeconfig
 from kubernetes_daemonset.validation import validate
 from tests.support.manifests import builders
 from tests.support.pulumi_agents import a_small_agent
@@ -53,6 +54,13 @@ def provider(kubeconfig: str | bytes) -> Json:
     content = kubeconfig if isinstance(kubeconfig, bytes) else kubeconfig.encode()
     encoded = base64.b64encode(content).decode()
     return {"provider": "digital_ocean_doks", "digital_ocean_doks": {"kube_config": encoded}}
+
+
+def test_aliases_of_a_long_name_do_not_use_up_the_memory() -> None:
+    """The kubeconfig has 350 KB, and its unknown fields stand for 1.5 GB."""
+    kubeconfig = f"current-context: &name {'x' * 300_000}\nusers:\n" + "- {*name : 1}\n" * 5_000
+    encoded = base64.b64encode(kubeconfig.encode()).decode()
+    assert sum(map(len, stack_kubeconfig.problems(encoded, {}))) < 1_000_000
 
 
 def deployed(monkeypatch: pytest.MonkeyPatch, kubeconfig: str | bytes) -> Engine:
