@@ -15,6 +15,7 @@ from kubekit.diagnostics import NOWHERE, Diagnostic, DiagnosticsError, Location,
 _MOST_BYTES = 256 * 1024
 _MOST_VALUES = 20_000
 _DEEPEST = 32
+_LONGEST_KEY = 1024  # three times the longest key of Kubernetes; aliases can repeat one
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _BARE = re.compile(r"true|false|[+-]?[0-9.]{1,20}([eE][+-]?[0-9]{1,3})?")
 _TEXT_TAG = "tag:yaml.org,2002:str"
@@ -239,6 +240,8 @@ class _Composer:
         key = self._node(event, path, depth + 1)
         if not isinstance(key, Scalar):
             raise self._rejected(event, "a key is not text")
+        if len(key) > _LONGEST_KEY:
+            raise self._rejected(event, f"a key has more than {_LONGEST_KEY} characters")
         return str(key)
 
     def _alias(self, event: yaml.AliasEvent, depth: int) -> Node:
