@@ -36,6 +36,10 @@ TYPE: Final = "kubernetes-daemonset:index:KubernetesDaemonSet"
 # always deployed by the same plugin; the latest version when this was written.
 PROVIDER_VERSION: Final = "4.34.2"
 
+# A mapping with this key is no mapping to Pulumi, but a file that its engine reads, a URL that it requests, a secret or
+# a reference (`SigKey` in its sdk/go/common/resource). Annotations and labels can have any key.
+_SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
+
 _EXACT: Final = 2**53  # Pulumi's numbers are floating-point; whole ones above this are rounded
 
 
@@ -64,8 +68,8 @@ def planned(manifest: Manifest, source: str) -> Plan:
     """Validate and render a manifest, so that all errors occur before anything is registered."""
     loaded, warnings = loader.load_valid(manifest, source)
     objects = resources.render(loaded.input)
-    if inexact := [Diagnostic(path, text, Location(loaded.source)) for path, text in _inexact_numbers(objects)]:
-        raise ManifestError(inexact)
+    if lost := [Diagnostic(path, text, Location(loaded.source)) for path, text in _not_transmissible(objects)]:
+        raise ManifestError(lost)
     return Plan(loaded, warnings, objects)
 
 
@@ -154,13 +158,16 @@ def _count(status: Mapping[str, Any] | None, key: str) -> str:
     return "" if number is None else str(int(number))
 
 
-def _inexact_numbers(value: object, path: str = "") -> Iterator[tuple[str, str]]:
+def _not_transmissible(value: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield what would not reach the provider as it is."""
     match value:
         case dict():
+            if _SIGNATURE in value:
+                yield path, f'the key "{_SIGNATURE}" is reserved by Pulumi; remove it or deploy without Pulumi'
             for key, item in value.items():
-                yield from _inexact_numbers(item, f"{path}.{key}" if path else key)
+                yield from _not_transmissible(item, f"{path}.{key}" if path else key)
         case list():
             for at, item in enumerate(value):
-                yield from _inexact_numbers(item, f"{path}[{at}]" if path else "")
+                yield from _not_transmissible(item, f"{path}[{at}]" if path else "")
         case int() if abs(value) > _EXACT:
             yield path, f"{value} is too large for Pulumi to represent exactly; expected at most {_EXACT}"

@@ -266,6 +266,28 @@ def test_a_number_that_pulumi_would_round_is_rejected() -> None:
     )
 
 
+ASSET = {"4dabf18193072939515e22adb298388d": "c44067f5952c0a294b673a41bacd8c17", "path": "/etc/hostname"}
+
+
+@pytest.mark.parametrize(
+    ("section", "field", "path"),
+    [
+        ("metadata", "annotations", "metadata.annotations"),
+        ("metadata", "labels", "metadata.labels"),
+        ("spec", "pod_annotations", "spec.template.metadata.annotations"),
+        ("spec", "pod_labels", "spec.template.metadata.labels"),
+        ("spec", "node_selector", "spec.template.spec.nodeSelector"),
+        ("spec", "service_account_annotations", "metadata.annotations"),
+    ],
+)
+def test_no_mapping_is_a_file_that_pulumi_reads(section: str, field: str, path: str) -> None:
+    agent = a_small_agent()
+    texts = {key: value.replace("/", "") if "annotations" not in field else value for key, value in ASSET.items()}
+    agent["spec"]["create_service_account"] = True
+    agent[section][field] = texts
+    assert f'{path}: the key "{next(iter(ASSET))}" is reserved by Pulumi; remove it' in refused(agent)
+
+
 @pytest.mark.parametrize(
     ("of", "said"),
     [
