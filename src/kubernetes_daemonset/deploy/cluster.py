@@ -27,7 +27,7 @@ from kubernetes_daemonset.types import Json
 _TIMEOUT: Final = httpx2.Timeout(30)  # seconds; a healthy API server answers these requests within one
 _IN_TROUBLE: Final = {429, 500, 502, 503, 504}  # temporary failures
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-_HTTPS_ALONE: Final = "HTTP request to an HTTPS server"  # how a server in Go reports it
+_HTTPS_ALONE: Final = b"HTTP request to an HTTPS server"  # how a server in Go reports it
 _SHOWN: Final = 200  # characters of a URL in a message
 _PAGE: Final = 500  # objects a list request: what kubectl asks for
 
@@ -270,7 +270,8 @@ def _with_metadata(value: object, what: str) -> Json:
 
 
 def _no_answer_of_a_server(answer: httpx2.Response, what: str) -> ClusterError:
-    if _HTTPS_ALONE in answer.text:
+    # Not `answer.text`: its charset, which the server chooses, can be a codec that decompresses or fails.
+    if _HTTPS_ALONE in answer.content:
         address = answer.url.copy_with(path="/", query=None)
         return ClusterError(f"{address} requires HTTPS; use https:// instead of http:// in the kubeconfig")
     text = f"{what}: the API server returned HTTP {answer.status_code} with a body that is not a JSON object"

@@ -57,6 +57,16 @@ def test_a_list_of_anything_else_is_not_readable(body: object) -> None:
         cluster.list("Pod", "here", {})
 
 
+@pytest.mark.parametrize("charset", ["zlib", "bz2", "hex", "idna", "rot13", "undefined", "unicode_escape", "no-such"])
+@pytest.mark.parametrize("status", [200, 404, 500])
+def test_a_page_of_a_proxy_is_not_decoded(status: int, charset: str) -> None:
+    headers = {"Content-Type": f"text/html; charset={charset}"}
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(status, content=b"<html>\\x", headers=headers))
+    client = httpx2.Client(transport=transport, base_url="https://cluster.test")
+    with Cluster(client) as cluster, pytest.raises(ClusterError, match="not a JSON object"):
+        cluster.get(THING)
+
+
 @pytest.mark.parametrize("body", [{"status": 3}, {"status": None}, {}])
 def test_a_review_without_a_status_allows_nothing(body: object) -> None:
     with answering(201, body) as cluster:
