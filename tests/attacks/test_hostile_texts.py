@@ -4,6 +4,7 @@ A kubelet can write any annotation, boot ID and Event of its own Node. The comma
 """
 
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from kube_node_ready.api.paths import object_path
 from kube_node_ready.checks import kubeconfig
 from kube_node_ready.commands import COMPLETE
 from kube_node_ready.verification import events
-from tests.attacks.kubelet import Kubelet, kubelets, short_name
+from tests.attacks.kubelet import Kubelet, kubelets, short_name, worker_name
 from tests.support.cli import PROGRAM, Console, install, run
 from tests.support.controller_process import operating
 from tests.support.site import Site
@@ -191,6 +192,22 @@ def test_more_events_than_can_be_read_end_no_explanation(site: Site, hostile_kub
     assert done.returncode in (0, 1), done.stderr
     assert victim in done.stdout
     assert "note: Events could not be read: " in done.stderr
+
+
+def test_a_worker_that_started_in_no_possible_year_hides_nothing(site: Site, hostile_kubelet: Kubelet) -> None:
+    """Its kubelet writes when it started. A mirror pod stands for it."""
+    install(site, site.config())
+    (name,) = site.join().names
+    worker = hostile_kubelet.mirror(worker_name(str(uuid.uuid4()), 1), site.namespace)
+    started = {"containerStatuses": [{"name": "worker", "state": {"running": {"startedAt": YEAR_10000}}}]}
+    path = object_path("v1", "pods", worker, namespace=site.namespace)
+    body = json.dumps({"status": {"phase": "Running", **started}}).encode()
+    Api(lambda: kubeconfig.load(site.plane.kubelet_kubeconfig(hostile_kubelet.node))).patch(
+        f"{path}/status", body, "application/merge-patch+json"
+    )
+    for words in (("status",), ("explain", name), ("verify", name)):
+        done = Console(site).ask(*words)
+        assert done.returncode in (0, 1), done.stderr
 
 
 def test_a_lease_that_cannot_be_read_ends_no_explanation(site: Site) -> None:

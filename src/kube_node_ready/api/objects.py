@@ -61,7 +61,8 @@ class Waiting(Wire, frozen=True):
 
 
 class Running(Wire, frozen=True):
-    started_at: datetime | None = None
+    started_at: str | None = None
+    """As text: a kubelet writes it, and Python lacks some times that an API server stores."""
 
 
 class Terminated(Wire, frozen=True):

@@ -8,6 +8,7 @@ mirror pod. Its verdict counts only on that node (`Worker.belongs_to`) and with 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+import msgspec
 from msgspec import Struct
 
 from kube_node_ready.api.objects import ContainerStatus, Pod, Terminated
@@ -163,7 +164,15 @@ def _terminated(pod: Pod) -> Terminated | None:
 
 def _started(pod: Pod) -> datetime | None:
     running = (status.state.running for status in pod.status.container_statuses if status.name == CONTAINER)
-    return next((state.started_at for state in running if state), None)
+    return next((_time(state.started_at) for state in running if state), None)
+
+
+def _time(text: str | None) -> datetime | None:
+    """Return None for times that Python does not have, such as those of the year 10000."""
+    try:
+        return msgspec.convert(text, datetime | None)
+    except msgspec.ValidationError:
+        return None
 
 
 def _awaits_images(pod: Pod) -> bool:

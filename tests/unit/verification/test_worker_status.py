@@ -242,6 +242,8 @@ def test_a_worker_whose_init_container_runs_awaits_no_image(state: Json, *, awai
     [
         ("worker", {"running": {"startedAt": "2026-01-01T00:00:07Z"}}, datetime(2026, 1, 1, 0, 0, 7, tzinfo=UTC)),
         ("worker", {"running": {"startedAt": None}}, None),
+        ("worker", {"running": {"startedAt": "10000-01-01T13:59:59Z"}}, None),  # an API server stores both of these
+        ("worker", {"running": {"startedAt": "0000-12-31T00:00:00Z"}}, None),
         ("worker", {"running": {}}, None),
         ("worker", {"waiting": {"reason": "X"}}, None),
         ("other", {"running": {"startedAt": "2026-01-01T00:00:07Z"}}, None),
