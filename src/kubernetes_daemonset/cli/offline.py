@@ -124,7 +124,11 @@ def _ignore(folder: Folder, wanted: Sequence[str]) -> None:
 
 def _refuse_the_other_kind(folder: Path, to: str) -> None:
     for kind, patterns in _WRITTEN.items():
-        if kind != to and any(True for pattern in patterns for _ in folder.glob(pattern)):
+        try:
+            is_other = kind != to and any(True for pattern in patterns for _ in folder.glob(pattern))
+        except OSError as error:
+            raise common.Ended(f"cannot write {folder}: {error.strerror}", exit_codes.BAD_INPUT) from error
+        if is_other:
             raise common.Ended(
                 f"{folder}: contains files for {kind.title()}; choose another directory", exit_codes.BAD_INPUT
             )

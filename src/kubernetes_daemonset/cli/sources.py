@@ -1,5 +1,7 @@
 """Read manifests from files, directories and standard input (-f)."""
 
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -74,22 +76,30 @@ def _texts(paths: Sequence[str], unreadable: list[Diagnostic]) -> Iterator[tuple
             if (stdin := _noting(lambda: files.whole(sys.stdin.buffer, _STDIN), unreadable)) is not None:
                 yield stdin, _STDIN, False
             continue
-        in_folder = Path(path).is_dir()
-        for file in _in_folder(Path(path)) if in_folder else [Path(path)]:
+        in_folder = os.path.isdir(path)  # noqa: PTH112  False, and no error, if it cannot be determined
+        for file in _in_folder(Path(path), unreadable) if in_folder else [Path(path)]:
             if (content := _content(file, unreadable)) is not None:
                 yield content, str(file), in_folder
 
 
-def _in_folder(folder: Path) -> list[Path]:
-    return [file for file in sorted(folder.iterdir()) if file.suffix in _SUFFIXES and not _is_pipe(file)]
-
-
-def _is_pipe(file: Path) -> bool:
-    """Return whether the file is a pipe. In a directory, pipes are skipped: reading one of another user could block."""
+def _in_folder(folder: Path, unreadable: list[Diagnostic]) -> list[Path]:
     try:
-        return file.is_fifo()
+        return [file for file in sorted(folder.iterdir()) if file.suffix in _SUFFIXES and not _is_special(file)]
+    except OSError as error:
+        unreadable.append(Diagnostic("", f"cannot be read: {error.strerror}", Location(str(folder))))
+        return []
+
+
+def _is_special(file: Path) -> bool:
+    """Return whether the file is a pipe, a device or a socket, or a link to one.
+
+    In a directory they are skipped: another user's could block, and a device can do anything when it is read.
+    """
+    try:
+        mode = file.stat().st_mode
     except OSError:  # reported when the file is read
         return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _content(file: Path, unreadable: list[Diagnostic]) -> bytes | None:

@@ -1,5 +1,6 @@
 """The verbs that need no cluster, as they are run."""
 
+import errno
 import json
 import os
 import shlex
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubernetes_daemonset.cli import commands, offline
+from kubernetes_daemonset.cli import commands, offline, sources
 from kubernetes_daemonset.cli import main as cli
 from kubernetes_daemonset.manifest.explain import NoSuchField, explain
 from kubernetes_daemonset.manifest.reader import load
@@ -19,6 +20,7 @@ from tests.support.component_tool import COMMAND
 from tests.support.shell import ROOT
 
 GOOD = (ROOT / "src/kubernetes_daemonset/starters/node-exporter.yaml").read_text()
+LONG = "a" * 300
 STARTERS = sorted(offline.starters())
 
 
@@ -376,3 +378,34 @@ def test_a_directory_of_the_other_kind_is_rejected(tmp_path: Path, first: str, s
     assert said.returncode == 2
     assert f"{tmp_path}: contains files for {first.title()}; choose another directory" in said.stderr
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/tty", "/dev/null"])
+def test_a_link_to_a_device_in_a_directory_is_not_read(device: str, tmp_path: Path) -> None:
+    """Another user could have put it there. Reading a terminal waits for its user."""
+    (tmp_path / "agent.yaml").write_text(GOOD)
+    (tmp_path / "device.yaml").symlink_to(device)
+    said = run("validate", "-f", tmp_path)
+    assert (said.returncode, said.stdout) == (0, "1 manifest valid\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("validate", "-f", LONG), f"{LONG}: error: cannot be read: File name too long"),
+        (("render", "--to=terraform", "--into", LONG, "-f", "-"), f"cannot write {LONG}: File name too long"),
+    ],
+)
+def test_a_name_that_is_too_long_is_not_blamed_on_standard_output(words: tuple[str, ...], said: str) -> None:
+    done = run(*words, stdin=GOOD)
+    assert done.returncode in (1, 2)
+    assert said in done.stdout + done.stderr
+
+
+def test_a_directory_that_cannot_be_listed_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(_: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", fail)
+    found = sources.read([str(tmp_path)])
+    assert [str(each) for each in found.unreadable] == [f"{tmp_path}: cannot be read: Permission denied"]
