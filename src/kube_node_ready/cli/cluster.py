@@ -18,7 +18,7 @@ from kube_node_ready.cli import fleet, installation
 from kube_node_ready.cli.fleet import FleetView
 from kube_node_ready.cli.installation import Installed
 from kube_node_ready.cli.output import say
-from kube_node_ready.cli.permissions import NoAccess, NotAllowed, no_access, requires
+from kube_node_ready.cli.permissions import NoAccess, NotAllowed, no_access, requires, shown
 from kube_node_ready.controller import removal_ledger, resources
 from kube_node_ready.kube.access import Access, access
 from kube_node_ready.kube.client import MAX_PAGE_BYTES, KubeClient, resource
@@ -63,7 +63,7 @@ async def cluster(place: ClusterLocation) -> AsyncIterator[KubeClient]:
         cause = error if isinstance(error, Unreachable) else error.__cause__
         if not isinstance(cause, Unreachable):
             raise
-        raise NoAccess(f"the API server {found.server} does not respond: {cause.message}") from error
+        raise NoAccess(f"the API server {found.server} does not respond: {shown(cause)}") from error
 
 
 def _access(place: ClusterLocation) -> Access:

@@ -35,6 +35,11 @@ def missing(verb: str, resource: str, namespace: str = "") -> str:
     return f'you are not allowed to {verb} {resource}{where}: ask for the verb "{verb}" on "{resource}"{where}'
 
 
+def shown(error: KubeError) -> str:
+    """Return the server's message on one line: another one would look like a message of ours."""
+    return printable(error.message, words.LONGEST)
+
+
 def no_access(error: KubeError) -> NoAccess:
     if isinstance(error, AccessError):
         return NoAccess(f"cannot connect to the Kubernetes API: {error.message}")
@@ -45,5 +50,5 @@ def no_access(error: KubeError) -> NoAccess:
             "the API server rejected your credentials (401 Unauthorized): are those in your kubeconfig expired?"
         )
     if isinstance(error, Unreachable):
-        return NoAccess(f"the API server does not respond: {error.message}")
+        return NoAccess(f"the API server does not respond: {shown(error)}")
     return NoAccess(f"the API server rejected the request: {printable(str(error), words.LONGEST)}")

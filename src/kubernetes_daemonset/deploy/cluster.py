@@ -16,6 +16,7 @@ import httpx2
 from kubekit import connection as connections
 from kubekit import kubeconfig as kubeconfigs
 from kubekit.credentials import CredentialsError
+from kubekit.diagnostics import cut
 from kubekit.kubeconfig import KubeconfigError
 from kubernetes_daemonset.deploy import limits
 from kubernetes_daemonset.deploy.plan import Ref
@@ -29,6 +30,7 @@ _IN_TROUBLE: Final = {429, 500, 502, 503, 504}  # temporary failures
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _HTTPS_ALONE: Final = b"HTTP request to an HTTPS server"  # how a server in Go reports it
 _SHOWN: Final = 200  # characters of a URL in a message
+_LONGEST_MESSAGE: Final = 10_000  # of a server; one about an invalid object can have a line for each field
 _PAGE: Final = 500  # objects a list request: what kubectl asks for
 
 # Every kind that the renderer creates: the path of its API, its plural, and whether it is namespaced.
@@ -229,7 +231,7 @@ def _understood(answer: httpx2.Response, what: str) -> Json:
         raise _no_answer_of_a_server(answer, what)
     if answer.is_success:
         return body
-    text = f"{what}: {body.get('message', answer.status_code)}"
+    text = f"{what}: {cut(str(body.get('message', answer.status_code)), _LONGEST_MESSAGE)}"
     # A proxy can return any JSON, and Go writes null for what is empty.
     details = _mapping(body.get("details"))
     found = details.get("causes")

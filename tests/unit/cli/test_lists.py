@@ -1,6 +1,7 @@
 """Lists of an API server that have no last page, or do not arrive."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -11,7 +12,7 @@ from kube_node_ready.kube.informer import Resource
 from tests.support import endless_lists
 from tests.support.cached_maps import Map, name, number
 from tests.support.endless_lists import PATH, Tokens, lists
-from tests.support.http_servers import on_both_loops, speaking
+from tests.support.http_servers import on_both_loops, saying, speaking
 from tests.unit.kube.test_client import access_to
 
 MAPS = Resource(PATH, Map, number, name)
@@ -49,3 +50,16 @@ async def test_a_list_has_one_deadline_as_a_whole(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(NoAccess, match=f"{PATH}: the list is not complete after 0.5 s"):
             await asyncio.wait_for(cluster.listed(kube, MAPS), 5)
         assert 1 < len(server.heads) < 10
+
+
+@pytest.mark.parametrize("status", [500, 503])
+@on_both_loops
+async def test_a_servers_message_is_one_line_of_ours(status: int) -> None:
+    """A second line would look like a message of the program."""
+    body = json.dumps({"message": f"busy\nnote: all nodes are verified{'x' * 10_000}"})
+    answer = f"HTTP/1.1 {status} Odd\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+    async with speaking(saying(answer)) as (server, _), KubeClient(access_to(server.port)) as kube:
+        with pytest.raises(NoAccess, match="busy note: all nodes are verified") as caught:
+            await cluster.listed(kube, MAPS)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 2_000

@@ -78,5 +78,5 @@ def test_a_key_cannot_be_longer_than_any_setting_needs() -> None:
     """An alias repeats it, so a file of 150 KB could stand for 200 MB of keys, each of which is reported."""
     assert yaml_nodes.parse(f"{'k' * 1024}: 1\n", "file", []) == {"k" * 1024: "1"}
     text = f"- &key {'k' * 130_000}\n" + "- {*key : 1}\n" * 1_500
-    with pytest.raises(DiagnosticsError, match="^file:2: a key has more than 1024 characters$"):
+    with pytest.raises(DiagnosticsError, match=r"^file:2: a key has more than 1024 characters$"):
         yaml_nodes.parse(text, "file", [])

@@ -57,6 +57,15 @@ def test_a_list_of_anything_else_is_not_readable(body: object) -> None:
         cluster.list("Pod", "here", {})
 
 
+def test_a_servers_message_is_cut() -> None:
+    with (
+        answering(500, {"message": "x" * 10**6}) as cluster,
+        pytest.raises(ClusterError, match=r"thing: x+…$") as caught,
+    ):
+        cluster.get(THING)
+    assert len(str(caught.value)) < 11_000
+
+
 @pytest.mark.parametrize("charset", ["zlib", "bz2", "hex", "idna", "rot13", "undefined", "unicode_escape", "no-such"])
 @pytest.mark.parametrize("status", [200, 404, 500])
 def test_a_page_of_a_proxy_is_not_decoded(status: int, charset: str) -> None:
