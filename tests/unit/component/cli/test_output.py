@@ -27,7 +27,12 @@ REF = Ref("Secret", "agent-env-secrets", "agents")
 def a_secret(value: str, note: str) -> Json:
     """As kubectl apply leaves it: with the whole Secret once more in an annotation."""
     data = {"TOKEN": base64.b64encode(value.encode()).decode()}
-    annotations = {"kubectl.kubernetes.io/last-applied-configuration": f'{{"data":{data}}}', "note": note}
+    whole = f'{{"data":{data}}}'
+    annotations = {
+        "kubectl.kubernetes.io/last-applied-configuration": whole,
+        "kapp.k14s.io/original": whole,
+        "note": note,
+    }
     metadata = {"name": REF.name, "namespace": REF.namespace, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
 
