@@ -3,8 +3,9 @@
 Every pod that reaches the port can connect, without credentials. So one thread serves all connections of a port, and
 everything that a client could make large is bounded:
 
-- Files and memory: at most 16 connections, of at most 8 KiB of request each. One more closes another: the oldest of the
-  address that has the most. So a newcomer is always served, and the kubelet's probe has an address of its own.
+- Files and memory: at most 256 connections, or as many as a sixteenth of the file descriptors, of at most 8 KiB of
+  request each. One more closes another: the oldest of the address that has the most. So a newcomer is always served,
+  and the kubelet's probe has an address of its own.
 - Time: a connection has one deadline, from when it was accepted, whatever it sends or reads.
 - CPU: while connections have to be closed for others, the server pauses as long as it worked, so it uses about half a
   core at most. Connections wait in the kernel's queue meanwhile.
@@ -15,6 +16,7 @@ import contextlib
 import errno
 import os
 import re
+import resource
 import selectors
 import socket
 import threading
@@ -27,7 +29,9 @@ from msgspec import Struct
 
 from kube_node_ready.log import log
 
-_MOST_CONNECTIONS = 16
+_FEWEST_CONNECTIONS, _MOST_CONNECTIONS = 16, 256
+"""With few, as many addresses with one connection each would make a probe's connection the next to be closed."""
+_FILES_PER_CONNECTION = 16
 _MOST_REQUEST_BYTES = 8192
 _CONNECTION_SECONDS = 10.0
 """For one connection, from being accepted to the last byte of its answer."""
@@ -150,7 +154,7 @@ class BoundedServer:
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _accept_all(self) -> None:
-        crowded, began = False, time.monotonic()
+        crowded, began, capacity = False, time.monotonic(), most_connections()
         for _ in range(_ACCEPTED_PER_TURN):
             try:
                 # Without a free descriptor, some kernels drop a connection that cannot be accepted.
@@ -168,7 +172,7 @@ class BoundedServer:
             self._connections[sock] = connection
             self._selector.register(sock, selectors.EVENT_READ)
             self._continue(connection)  # its request is often there already
-            if len(self._connections) > _MOST_CONNECTIONS:
+            if len(self._connections) > capacity:
                 self._drop(self._dispensable())
                 crowded = True
         if crowded:
@@ -293,6 +297,14 @@ class BoundedServer:
         self._waker.close()
         while self._reserve:
             os.close(self._reserve.pop())
+
+
+def most_connections() -> int:
+    """Return how many connections a port keeps: few where file descriptors are scarce, which the API client needs."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return max(_FEWEST_CONNECTIONS, min(_MOST_CONNECTIONS, files // _FILES_PER_CONNECTION))
 
 
 def _listener(port: int) -> socket.socket:

@@ -137,7 +137,7 @@ class FakeApi:
 
     def __init__(self, folder: Path) -> None:
         self.authority = pki.Authority(folder)
-        pair = self.authority.sign("server", "kube-apiserver", hosts=[LOOPBACK])
+        pair = self.authority.sign("server", "kube-apiserver", hosts=[LOOPBACK, "localhost"])
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(pair.certificate, pair.key)
         self.answers: dict[str, bytes] = {}

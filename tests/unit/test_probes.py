@@ -22,7 +22,7 @@ from kube_node_ready.probes import Health, ProbeServer
 
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
-MOST = bounded_http._MOST_CONNECTIONS
+MOST = bounded_http._FEWEST_CONNECTIONS
 BURST = 3000
 
 
@@ -45,6 +45,11 @@ class Slow(Collector):
         gauge.add_metric([str(self.calls)], 1)
         yield gauge
         self._running -= 1
+
+
+@pytest.fixture
+def few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_http, "_MOST_CONNECTIONS", MOST)
 
 
 @contextmanager
@@ -158,6 +163,7 @@ def test_a_client_that_does_not_read_is_dropped_at_its_deadline(monkeypatch: pyt
             until(lambda: files() == before + 1)  # our own end
 
 
+@pytest.mark.usefixtures("few_connections")
 def test_connections_are_capped_and_the_newest_is_served() -> None:
     with serving() as port, ExitStack() as stack:
         before = files()
@@ -167,6 +173,7 @@ def test_connections_are_capped_and_the_newest_is_served() -> None:
         assert all(is_closed(sock) for sock in held[: 2 * MOST])
 
 
+@pytest.mark.usefixtures("few_connections")
 def test_the_address_with_the_most_connections_loses_one() -> None:
     """The kubelet's slow probe is kept, though it is the oldest."""
     with serving() as port, ExitStack() as stack:
@@ -179,6 +186,32 @@ def test_the_address_with_the_most_connections_loses_one() -> None:
         assert is_closed(held[0])
         kubelet.sendall(PROBE[10:])
         assert answered(kubelet).endswith(b"ok\n")
+
+
+def test_a_probe_is_answered_beside_many_addresses_with_one_connection_each() -> None:
+    """A probe's request can arrive after the connection of many others."""
+    with serving() as port, ExitStack() as stack:
+
+        def attack(network: int) -> None:
+            for host in range(1, 41):
+                sock = stack.enter_context(socket.socket())
+                sock.bind((f"127.0.{network}.{host}", 0))
+                sock.connect(("127.0.0.1", port))
+
+        attack(1)
+        with connect(port, PROBE[:10]) as probe:
+            attack(2)
+            time.sleep(0.05)
+            probe.sendall(PROBE[10:])
+            assert answered(probe).endswith(b"ok\n")
+
+
+@pytest.mark.parametrize(("files", "most"), [(128, 16), (1024, 64), (4096, 256), (2**20, 256)])
+def test_few_connections_are_kept_where_file_descriptors_are_scarce(
+    monkeypatch: pytest.MonkeyPatch, files: int, most: int
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    assert bounded_http.most_connections() == most
 
 
 def test_a_probe_is_answered_after_thousands_of_connections_in_a_moment() -> None:
@@ -201,6 +234,7 @@ def test_a_probe_is_answered_after_thousands_of_connections_in_a_moment() -> Non
         server.stop()
 
 
+@pytest.mark.usefixtures("few_connections")
 def test_a_flood_of_connections_takes_at_most_half_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pause is as long as accepting took."""
     monkeypatch.setattr(bounded_http, "_CROWDED_PAUSE_SECONDS", 0.0)

@@ -48,16 +48,15 @@ def described(failures: Sequence[str]) -> str:
 def answers(url: Url, deadline: Deadline) -> Evidence:
     """Check that the URL responds. A redirect is a response, and is not followed."""
     plain = transport.connect(url.host, url.port, deadline)
+    name = url.host.removesuffix(".")  # a final dot is for the resolver, and in no certificate
     try:
         connection = (
-            transport.start_tls(plain, ssl.create_default_context(), url.host, deadline)
-            if url.scheme == "https"
-            else plain
+            transport.start_tls(plain, ssl.create_default_context(), name, deadline) if url.scheme == "https" else plain
         )
     except BaseException:
         plain.close()
         raise
-    host = transport.host_port(url.host, url.port)
+    host = transport.host_port(name, url.port)
     with transport.HttpConnection(connection, host, {"Accept": "*/*"}, close=True) as http:
         status = http.get(url.path, deadline, wants_body=False).status
     if not _LOWEST_SUCCESS <= status < _LOWEST_ERROR:

@@ -9,31 +9,33 @@ RESOLV_CONF = "/etc/resolv.conf"
 HOSTS = "/etc/hosts"
 _DEFAULT_SERVER = "127.0.0.1"  # as resolv.conf(5) defines it
 _MOST_SERVERS = 3  # libc ignores the rest
-_MOST_DOTS = 15
 _LONGEST_NAME, _LONGEST_LABEL = 253, 63
 
 
 class Resolver(FastTuple):
     servers: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
-    ndots: int = 1
     by_tcp: bool = False
 
     def candidates(self, name: str) -> tuple[str, ...]:
-        """Return the full names that libc tries for this name, in order.
+        """Return the full names that libc tries for this name.
 
-        With one exception: a name that ends with a search domain is most likely complete. libc would ask for it in
-        every search domain first, and some of those questions leave the cluster.
+        In another order: a name with a dot is first taken as complete. In a cluster, libc would look for it in every
+        search domain first, so the Service `example` in the namespace `com` could answer for example.com.
         """
         if name.endswith("."):
             return (name,)
         longer = tuple(full for domain in self.search if len(full := f"{name}.{domain}") <= _LONGEST_NAME)
-        is_complete = name.count(".") >= self.ndots or any(name.lower().endswith(f".{end}") for end in self.search)
-        return (name, *longer) if is_complete else (*longer, name)
+        return (name, *longer) if can_be_complete(name) else (*longer, name)
 
     @property
     def shown(self) -> str:
         return ", ".join(self.servers) or f"no server: {RESOLV_CONF} lists none"
+
+
+def can_be_complete(name: str) -> bool:
+    """Whether a name without a final dot is first looked up without search domains."""
+    return "." in name and not name.endswith(".")
 
 
 def read() -> Resolver:
@@ -57,19 +59,12 @@ def _with_line(config: Resolver, words: list[str]) -> Resolver:
             plain = (domain.strip(".").lower() for domain in domains)
             return config._replace(search=tuple(domain for domain in plain if _is_name(domain)))
         case ["options", *options]:
-            return config._replace(ndots=_ndots(options, config.ndots), by_tcp=config.by_tcp or "use-vc" in options)
+            return config._replace(by_tcp=config.by_tcp or "use-vc" in options)
     return config
 
 
 def _is_name(text: str) -> bool:
     return text.isascii() and all(0 < len(label) <= _LONGEST_LABEL for label in text.split("."))
-
-
-def _ndots(options: list[str], before: int) -> int:
-    values = [option.removeprefix("ndots:") for option in options if option.startswith("ndots:")]
-    return (
-        min(int(values[-1][:3]), _MOST_DOTS) if values and values[-1].isdecimal() and values[-1].isascii() else before
-    )
 
 
 def is_in_hosts_file(name: str) -> bool:

@@ -16,6 +16,7 @@ import time
 from contextlib import suppress
 
 from kube_node_ready import http_syntax
+from kube_node_ready.checks import resolver
 from kube_node_ready.checks.check import CheckFailedError, Deadline, InconclusiveError
 from kube_node_ready.checks.fast_tuple import FastTuple
 from kube_node_ready.http_syntax import MAX_HEAD_BYTES, InvalidRequestError, Origin
@@ -84,6 +85,14 @@ def addresses_of(host: str) -> list[str]:
     """Resolve with libc, which has no deadline: the runner does not wait for it."""
     if is_address(host):
         return [host]
+    if resolver.can_be_complete(host) and not resolver.is_in_hosts_file(host):
+        # Otherwise the Service `example` in the namespace `com` could answer for example.com.
+        with suppress(socket.gaierror):
+            return _addresses_of(f"{host}.")
+    return _addresses_of(host)
+
+
+def _addresses_of(host: str) -> list[str]:
     # As bytes: for text, Python would load its tables of international names.
     found = socket.getaddrinfo(host.encode("ascii"), None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))

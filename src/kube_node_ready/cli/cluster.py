@@ -1,7 +1,7 @@
 """Read the cluster once. What the caller has no permission to read, and is optional, becomes a note."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -141,10 +141,19 @@ async def _listed(kube: KubeClient, kind: Resource[W, T], namespace: str) -> lis
         with requires("list", resource(kind.path), namespace):
             params = {**kind.params, **more, "limit": _PAGE}
             page = decoded(await kube.get(kind.path, max_bytes=MAX_PAGE_BYTES, **params), Page)  # type: ignore[arg-type]
-        items += [kind.transform(decoded(item, kind.wire)) for item in page.items]
+        items += _readable(page.items, kind)
         if not page.metadata.continue_:
             return items
         more = pages.after(page.metadata.continue_)
+
+
+def _readable(items: Sequence[msgspec.Raw], kind: Resource[W, T]) -> Iterator[T]:
+    """Leave out what cannot be decoded: one object, which a kubelet can have written, must not hide the others."""
+    for item in items:
+        try:
+            yield kind.transform(decoded(item, kind.wire))
+        except NoAccess as error:
+            say(f"note: an object of {kind.path} is left out: {error}")
 
 
 async def require_watch(kube: KubeClient, kind: Resource[W, T], namespace: str = "") -> None:

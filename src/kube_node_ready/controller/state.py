@@ -248,6 +248,8 @@ class ClusterState:
         guarded = self._policy.guards(node)
         if guarded or node.labelled:
             self._managed[node.pool] += by
+            if not self._managed[node.pool]:  # its kubelet can name any number of pools, one after the other
+                del self._managed[node.pool]
         if guarded and not node.registered:
             self._unregistered += by
         if guarded and node.record.outcome is Outcome.FAILED:

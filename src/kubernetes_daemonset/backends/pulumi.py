@@ -36,8 +36,8 @@ TYPE: Final = "kubernetes-daemonset:index:KubernetesDaemonSet"
 # always deployed by the same plugin; the latest version when this was written.
 PROVIDER_VERSION: Final = "4.34.2"
 
-# A mapping with this key is no mapping to Pulumi, but a file that its engine reads, a URL that it requests, a secret or
-# a reference (`SigKey` in its sdk/go/common/resource). Annotations and labels can have any key.
+# To Pulumi, a mapping with this key is a file that its engine reads, a URL that it requests, a secret or a
+# reference (`SigKey` in its sdk/go/common/resource). Annotations and labels can have any key.
 _SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
 
 _EXACT: Final = 2**53  # Pulumi's numbers are floating-point; whole ones above this are rounded

@@ -29,13 +29,19 @@ PROGRAM = """
 import contextlib, socket, struct, sys, threading
 from tests.support.check_servers import dns_reply
 
+ADDRESSES = {
+    b"\\x05known\\x07example\\x00": "127.0.0.1",
+    b"\\x08registry\\x04prod\\x00": "127.0.0.1",
+    b"\\x08registry\\x04prod\\x03svc\\x07cluster\\x05local\\x00": "127.0.0.2",  # a Service of the namespace prod
+}
+
 def serve(server):
     while True:
         query, asker = server.recvfrom(4096)
-        is_known = query[12:].startswith(b"\\x05known\\x07example\\x00")
+        address = ADDRESSES.get(query[12:query.index(b"\\x00", 12) + 1])
         is_ipv4 = query[-4:-2] == b"\\x00\\x01"
-        found = ["127.0.0.1"] if is_known and is_ipv4 else []
-        server.sendto(dns_reply(query, *found, code=0 if is_known else 3), asker)
+        found = [address] if address and is_ipv4 else []
+        server.sendto(dns_reply(query, *found, code=0 if address else 3), asker)
 
 if sys.argv[1]:
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -43,7 +49,6 @@ if sys.argv[1]:
     threading.Thread(target=serve, args=(server,), daemon=True).start()
 target = socket.create_server(("127.0.0.1", 8443))
 sys.argv[1:] = sys.argv[2:]
-from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.entrypoints import main
 main()
 """
@@ -98,6 +103,18 @@ def test_configured_names_and_targets_are_checked(tmp_path: Path) -> None:
     assert sorted(run.all("DNS check passed", "domain")) == [KNOWN, "this machine's resolver"]
     assert run.all("Network check passed", "address") == ["127.0.0.1:8443"]
     assert run.summary["passed"] == 3
+
+
+def test_a_service_in_a_namespace_does_not_answer_for_a_target_of_that_name(tmp_path: Path) -> None:
+    """A tenant names a namespace `prod` and a Service `registry`. Resolvers in pods would search for these first."""
+    lines = f"nameserver {SERVER}\nsearch default.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5"
+    run = Run(tmp_path, "--dns-test-domains=registry.prod", "--network-targets=registry.prod:8443", lines=lines)
+    assert run.exit_code == ExitCode.OK, run.output
+    assert run.all("Network check passed", "address") == ["registry.prod:8443"]
+    (addresses,) = [
+        line["addresses"] for line in run.lines if line.get("domain") == "registry.prod" and "addresses" in line
+    ]
+    assert addresses == ["127.0.0.1"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import itertools
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -422,6 +423,19 @@ class TestNetwork:
             else:
                 with pytest.raises(CheckFailedError, match=f"returned HTTP {status}, expected 2xx or 3xx"):
                     network.answers(url, Deadline(30))
+
+    def test_a_final_dot_is_for_the_resolver_and_not_for_tls(
+        self, fake: FakeApi, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With it, no search domain is tried. No certificate has it, and no server expects it in `Host`."""
+        fake.answers["/"] = http_json({})
+        monkeypatch.setattr(ssl, "create_default_context", lambda: fake.access.context)
+        monkeypatch.setattr(transport, "addresses_of", lambda _: [LOOPBACK])
+        url = settings.url(f"https://localhost.:{fake.port}/")
+        assert url
+        assert network.answers(url, Deadline(30)).details == {"status": 200}
+        ((_, headers),) = fake.asked
+        assert headers["host"] == f"localhost:{fake.port}"
 
     def test_a_url_with_a_certificate_that_the_system_does_not_trust_fails(self, fake: FakeApi) -> None:
         url = settings.url(f"https://{LOOPBACK}:{fake.port}/")

@@ -284,7 +284,7 @@ class TestResolver:
 
     def test_the_file_of_a_pod(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         text = f"search {' '.join(CLUSTER)} ec2.internal .\nnameserver 10.96.0.10\noptions ndots:5\n"
-        assert self.read(text, tmp_path, monkeypatch) == Resolver(("10.96.0.10",), (*CLUSTER, "ec2.internal"), 5)
+        assert self.read(text, tmp_path, monkeypatch) == Resolver(("10.96.0.10",), (*CLUSTER, "ec2.internal"))
 
     def test_odd_lines_do_no_harm(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         text = (
@@ -292,7 +292,7 @@ class TestResolver:
             + "nameserver ::1\n" * 9
         )
         found = self.read(text, tmp_path, monkeypatch)
-        assert found == Resolver(("::1",) * 3, (), 1, by_tcp=True)
+        assert found == Resolver(("::1",) * 3, (), by_tcp=True)
 
     def test_without_the_file_this_machine_is_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(resolver, "RESOLV_CONF", "/nonexistent")
@@ -305,15 +305,16 @@ class TestResolver:
             ("a.b.", ("a.b.",)),
             (NAME, (NAME, *(f"{NAME}.{domain}" for domain in CLUSTER))),
             ("db", (*(f"db.{domain}" for domain in CLUSTER), "db")),
+            ("registry.prod", ("registry.prod", *(f"registry.prod.{domain}" for domain in CLUSTER))),
             ("a.b.c.d.e.f", ("a.b.c.d.e.f", *(f"a.b.c.d.e.f.{domain}" for domain in CLUSTER))),
         ],
     )
-    def test_full_names_are_tried_in_libcs_order(self, name: str, expected: tuple[str, ...]) -> None:
-        assert Resolver(search=CLUSTER, ndots=5).candidates(name) == expected
+    def test_a_name_with_a_dot_is_first_taken_as_complete(self, name: str, expected: tuple[str, ...]) -> None:
+        assert Resolver(search=CLUSTER).candidates(name) == expected
 
     def test_a_name_that_would_be_too_long_is_not_asked_for(self) -> None:
         name = ".".join(["a" * 60] * 4)
-        assert Resolver(search=CLUSTER, ndots=5).candidates(name) == (name,)
+        assert Resolver(search=CLUSTER).candidates(name) == (name,)
 
 
 class TestProbabilities:

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from kube_node_ready.api import objects
 from kube_node_ready.cli import cluster
 from kube_node_ready.cli.permissions import NoAccess
 from kube_node_ready.kube.client import KubeClient
@@ -63,3 +64,19 @@ async def test_a_servers_message_is_one_line_of_ours(status: int) -> None:
             await cluster.listed(kube, MAPS)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 2_000
+
+
+@on_both_loops
+async def test_an_object_that_cannot_be_decoded_hides_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """A kubelet can write values that the API server stores and Python cannot represent."""
+    items = [{"metadata": {"name": "a", "creationTimestamp": "10000-01-01T00:00:00Z"}}, {"metadata": {"name": "b"}}]
+    body = json.dumps({"metadata": {"resourceVersion": "1"}, "items": items})
+    answer = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+    times = Resource(PATH, objects.ConfigMap, _name_of, _name_of)
+    async with speaking(saying(answer)) as (server, _), KubeClient(access_to(server.port)) as kube:
+        assert await cluster.listed(kube, times) == ["b"]
+    assert f"note: an object of {PATH} is left out: cannot decode" in capsys.readouterr().err
+
+
+def _name_of(found: objects.ConfigMap) -> str:
+    return found.metadata.name

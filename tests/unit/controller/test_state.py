@@ -213,6 +213,16 @@ class TestWhichWorkersCount:
             view.node_changed(passed, self.NODE)
             assert self.seen(view).settled
 
+    def test_pools_without_nodes_are_forgotten(self) -> None:
+        """A kubelet chooses the labels that name the pool, and can change them again and again."""
+        nodes = {"a": self.NODE}
+        view = ClusterState(POLICY, nodes, 10)
+        view.node_changed(None, self.NODE)
+        for number in range(100):
+            before, nodes["a"] = nodes["a"], replace(self.NODE, labelled=True, pool=f"pool-{number}")
+            view.node_changed(before, nodes["a"])
+        assert dict(view._managed) == {"pool-99": 1}
+
     def test_what_was_witnessed_is_about_one_node(self) -> None:
         nodes = {"a": self.NODE}
         view = ClusterState(POLICY, nodes, 10)
