@@ -521,3 +521,43 @@ def test_only_worker_pods_of_the_workers_namespace_can_be_deleted(
         assert scene.rejection(lambda scene: scene.delete(f"{own}/{worker['metadata']['name']}")) == ""
     finally:
         plane.kubectl("delete", "pod", "--namespace=default", "--force", f"node-ready-worker-{UID}-1")
+
+
+READER = {
+    "name": "reader",
+    "image": "example.com/reader:1",
+    "command": ["/reader"],
+    "volumeMounts": [{"name": "data", "mountPath": "/data", "readOnly": True}],
+    "securityContext": {**CONFINED, "runAsUser": 997},
+}
+"""It has no rights, and reads a folder of the node."""
+OF_THE_READER: Mapping[str, tuple[Request, str]] = {
+    "another command": (of_init_container(0, command=["/bin/sh"]), "commands.*: reader$"),
+    "a variable": (
+        of_init_container(0, env=[{"name": "LD_PRELOAD", "value": "/text/evil.so"}]),
+        "variables.*: reader$",
+    ),
+    "a program from an annotation": (
+        with_mount("initContainers", 0, name="text", mountPath="/reader", subPath="program"),
+        "mounts.*: reader$",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def reading(plane: lab.Plane) -> Iterator[Scene]:
+    worker = {"initContainers": [READER], "volumes": [DATA]}
+    with a_stolen_token(
+        plane, "token-pods-reading", {"controller": {"config": {"worker": worker}}}, policy=True
+    ) as scene:
+        yield scene
+
+
+@pytest.mark.parametrize("attack", OF_THE_READER)
+def test_an_init_container_with_a_folder_of_the_node_runs_as_configured(reading: Scene, attack: str) -> None:
+    request, message = OF_THE_READER[attack]
+    denied(reading.rejection(request), message)
+
+
+def test_workers_with_a_folder_of_the_node_can_be_created(reading: Scene) -> None:
+    assert reading.rejection(creates(lambda _: None)) == ""
