@@ -15,7 +15,7 @@ from lightkube.resources.core_v1 import Namespace, ServiceAccount
 import lab
 from lab import waiting
 
-# An example that a busy machine held up is no failure.
+# A slow example on a busy machine is not a failure.
 hypothesis.settings.register_profile("patient", hypothesis.settings(), deadline=None)
 hypothesis.settings.load_profile("patient")
 

@@ -83,18 +83,18 @@ class Scene(NamedTuple):
                 return None
             return [""]
 
-        (said,) = waiting.until("there is an answer", answer, PATIENCE, alive=self.release.plane.check)
-        return said
+        (response,) = waiting.until("there is an answer", answer, PATIENCE, alive=self.release.plane.check)
+        return response
 
 
 Request = Callable[[Scene], None]
 
 
-def denied(said: str, message: str) -> None:
+def denied(response: str, message: str) -> None:
     """The API server has rejected the request with this message, which an admission policy has."""
-    assert said.startswith("403 "), said
-    assert "ValidatingAdmissionPolicy" in said, said
-    assert re.search(message, said.partition(" denied request: ")[2]), said
+    assert response.startswith("403 "), response
+    assert "ValidatingAdmissionPolicy" in response, response
+    assert re.search(message, response.partition(" denied request: ")[2]), response
 
 
 # Requests about Nodes
@@ -188,7 +188,7 @@ def _wait(scene: Scene, *, policy: bool) -> None:
     )
 
     def are_loaded() -> bool:
-        said = [scene.rejection(request) for request in requests]
-        return all("ValidatingAdmissionPolicy" in text for text in said) if policy else not any(said)
+        response = [scene.rejection(request) for request in requests]
+        return all("ValidatingAdmissionPolicy" in text for text in response) if policy else not any(response)
 
     waiting.until("rights and policies are loaded", are_loaded, PATIENCE, alive=scene.release.plane.check)

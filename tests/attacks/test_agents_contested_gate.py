@@ -68,7 +68,7 @@ class Rival:
 
 
 @pytest.mark.parametrize("flags", [ONCE, CONTINUOUS], ids=["once", "continuous"])
-def test_a_gate_that_is_put_back_again_and_again_is_not_fought_over_without_pause(
+def test_the_release_of_a_gate_that_keeps_returning_backs_off(
     world: Real, plane: lab.Plane, flags: tuple[str, ...]
 ) -> None:
     world.join(GATE, FOREIGN, labels={})
@@ -105,7 +105,7 @@ def test_a_contested_gate_is_opened_only_after_checks_that_passed_since(world: R
     world.until("released", lambda: is_released(world))
 
 
-def told(world: Real, plane: lab.Plane, reason: str) -> list[dict[str, Any]]:
+def events_with(world: Real, plane: lab.Plane, reason: str) -> list[dict[str, Any]]:
     found = plane.client.list(Event, namespace="default", fields={"involvedObject.name": world.name})
     return [event.to_dict() for event in found if event.reportingComponent == COMPONENT and event.reason == reason]
 
@@ -152,8 +152,8 @@ def test_a_release_that_a_policy_denies_is_visible(world: Real, plane: lab.Plane
     world.join(GATE, labels={})
     with denied(plane, f"{NAMESPACE}-freeze", world.name, "change freeze\u001b[31m until Monday"):
         world.start(*ONCE)
-        world.until("an Event reports it", lambda: told(world, plane, "ReleaseRejected"))
-        (event,) = told(world, plane, "ReleaseRejected")
+        world.until("an Event reports it", lambda: events_with(world, plane, "ReleaseRejected"))
+        (event,) = events_with(world, plane, "ReleaseRejected")
         assert event["type"] == "Warning"
         assert "change freeze" in event["message"]
         assert event["message"].isprintable()
@@ -164,19 +164,19 @@ def test_a_release_that_a_policy_denies_is_visible(world: Real, plane: lab.Plane
         with plane.audit.window() as calls:
             time.sleep(CONTEST_SECONDS)
         assert calls.count(agent="kube-node-ready", verb="patch", resource="nodes") <= MOST_RELEASES
-        assert len(told(world, plane, "ReleaseRejected")) == 1
+        assert len(events_with(world, plane, "ReleaseRejected")) == 1
         assert world.output().count('"Node write rejected"') == 1
         assert is_gated(world)
     world.until("released when the policy is gone", lambda: is_released(world))
     world.until("the condition says so", lambda: world.condition().get("status") == "True")
 
 
-def test_a_release_for_which_the_annotations_have_no_room_is_visible(world: Real, plane: lab.Plane) -> None:
+def test_a_release_that_exceeds_the_annotation_limit_is_visible(world: Real, plane: lab.Plane) -> None:
     world.join(GATE, labels={})
     fill(world)
     world.start(*ONCE)
-    world.until("an Event reports it", lambda: told(world, plane, "ReleaseRejected"))
-    (event,) = told(world, plane, "ReleaseRejected")
+    world.until("an Event reports it", lambda: events_with(world, plane, "ReleaseRejected"))
+    (event,) = events_with(world, plane, "ReleaseRejected")
     assert "annotations" in event["message"]
     world.until("the condition says so", lambda: world.condition().get("reason") == "ReleaseRejected")
     assert is_gated(world)
@@ -184,13 +184,13 @@ def test_a_release_for_which_the_annotations_have_no_room_is_visible(world: Real
     world.until("released when there is room", lambda: is_released(world))
 
 
-def test_a_failure_for_which_the_annotations_have_no_room_is_visible(world: Real, plane: lab.Plane) -> None:
+def test_a_failure_that_exceeds_the_annotation_limit_is_visible(world: Real, plane: lab.Plane) -> None:
     world.join(GATE, labels={})
     fill(world)
     world.break_network()
     world.start(*ONCE)
-    world.until("an Event reports it", lambda: told(world, plane, "RecordRejected"))
-    (event,) = told(world, plane, "VerificationFailed")
+    world.until("an Event reports it", lambda: events_with(world, plane, "RecordRejected"))
+    (event,) = events_with(world, plane, "VerificationFailed")
     assert "network" in event["message"]
     world.until("the condition says so", lambda: world.condition().get("reason") == "RecordRejected")
     assert world.condition()["status"] == "Unknown"

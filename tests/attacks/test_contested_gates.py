@@ -54,7 +54,7 @@ def opponent(site: Site, name: str, *, changing: bool) -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("changing", [False, True], ids=["same value", "new values"])
-def test_a_gate_that_comes_back_is_not_fought_without_pause(site: Site, tmp_path: Path, *, changing: bool) -> None:
+def test_the_release_of_a_gate_that_returns_backs_off(site: Site, tmp_path: Path, *, changing: bool) -> None:
     (name,) = site.join().names
     config = site.config(reconciliation={"intervalSeconds": 1})
     install(site, config)
@@ -70,13 +70,13 @@ def test_a_gate_that_comes_back_is_not_fought_without_pause(site: Site, tmp_path
         assert put_back[0] <= 7
         metrics = operator.ask("/metrics", server=0)
     assert "kube_node_ready_gates_contested_total" in metrics
-    (told,) = Console(site).told(name)
-    assert told["gated"]
-    assert not told["verified"]
-    assert told["phase"] != "verified"
+    (reported,) = Console(site).status(name)
+    assert reported["gated"]
+    assert not reported["verified"]
+    assert reported["phase"] != "verified"
 
 
-def test_a_node_that_keeps_changing_does_not_take_the_controllers_time(site: Site, tmp_path: Path) -> None:
+def test_a_node_that_keeps_changing_does_not_occupy_the_controller(site: Site, tmp_path: Path) -> None:
     """Its kubelet undoes each write to it. Other nodes are verified meanwhile."""
     (name,) = site.join().names
     stop = threading.Event()

@@ -1,4 +1,4 @@
-"""The controller at work, with the chart's rights and within the limits of its admission policies."""
+"""A running controller with the chart's rights and within the limits of its admission policies."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -55,12 +55,12 @@ def wait_for_limits(release: Release) -> None:
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{release.namespace}/leases"
 
     def are_loaded() -> bool:
-        said = [
+        response = [
             rejection(release, f"/api/v1/namespaces/{namespace}/pods", pod),
             rejection(release, leases, lease),
             rejection(release, f"/api/v1/nodes/{node}", HOLD, MERGE_PATCH),
         ]
-        return all("ValidatingAdmissionPolicy" in text for text in said)
+        return all("ValidatingAdmissionPolicy" in text for text in response)
 
     waiting.until("the policies are loaded", are_loaded, 180, alive=plane.check)
     plane.kubectl("delete", "node", node)
@@ -81,7 +81,7 @@ def rejection(release: Release, path: str, body: Mapping[str, Any], kind: str = 
 
 def nothing_was_rejected(run: Run) -> None:
     """But for what this test itself has tried with the controller's account."""
-    refused = rbac.deeds(run.release, run.release.account).refused
+    refused = rbac.used_rights(run.release, run.release.account).refused
     assert not {use for use in refused if not use.name.endswith(OTHER)}
 
 
@@ -93,14 +93,14 @@ def is_verified(run: Run, node: str) -> bool:
     return (found.metadata.labels or {}).get(LABEL) == "true" and GATE.key not in keys
 
 
-def test_all_of_the_controllers_work_is_allowed(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
+def test_all_writes_of_the_controller_are_allowed(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
     """Verification, retries, re-verification, a gate that is closed again and one that came back, and removal."""
     removal = {"deleteFailedNodes": True, "removal": NO_LIMITS}
     again = {"reverifyIntervalSeconds": 10, "reverifyFailureThreshold": 1, "maxRetries": 2}
     with a_limited_run(plane, prefix, tmp_path, nodeManagement=removal, reconciliation=again) as run:
         good, retried, bad = run.join("good", lab.PASSES), run.join("retried", FAILS), run.join("bad", lab.PASSES)
         with run.controller() as operator:
-            run.until("a node failed", lambda: operator.said("Verification failed", node=retried))
+            run.until("a node failed", lambda: operator.logged("Verification failed", node=retried))
             run.decide(retried, lab.PASSES)
             run.until("all are verified", lambda: all(is_verified(run, node) for node in (good, retried, bad)))
             plane.kubectl("taint", "node", good, f"{GATE.key}={GATE.value}:{GATE.effect}")
@@ -108,7 +108,7 @@ def test_all_of_the_controllers_work_is_allowed(plane: lab.Plane, prefix: str, t
             plane.kubectl("label", "node", retried, f"{LABEL}-")
             run.until("a node is verified that lost its label", lambda: is_verified(run, retried))
             run.decide(bad, FAILS)
-            run.until("its gate is closed again", lambda: operator.said("Gate closed", node=bad))
+            run.until("its gate is closed again", lambda: operator.logged("Gate closed", node=bad))
             run.until("it is removed", lambda: bad not in run.nodes())
             run.until("others are verified again", lambda: attempts(run, good) > 1)
             operator.stop()
@@ -135,8 +135,8 @@ def test_with_the_rights_of_the_chart_a_privileged_pod_is_possible_only_without_
         expected = "the controller can create and delete worker pods only" if is_limited else ""
 
         def is_as_expected() -> bool:
-            said = rejection(run.release, f"/api/v1/namespaces/{prefix}/pods", pod)
-            return expected in said if expected else not said
+            response = rejection(run.release, f"/api/v1/namespaces/{prefix}/pods", pod)
+            return expected in response if expected else not response
 
         run.until("the answer is as expected", is_as_expected)
 
@@ -156,7 +156,7 @@ def test_workers_run_in_a_namespace_of_their_own_that_enforces_restricted(
         assert found.labels["pod-security.kubernetes.io/enforce"] == "restricted"
         passing, hanging = run.join("passes", lab.PASSES), run.join("hangs", lab.HANGS)
         with run.controller() as operator:
-            run.until("a node is verified", lambda: operator.said("Node verified", node=passing))
+            run.until("a node is verified", lambda: operator.logged("Node verified", node=passing))
             run.until("a worker runs", lambda: run.workers(hanging))
             operator.stop()
         nothing_was_rejected(run)
@@ -174,9 +174,9 @@ def test_that_namespace_rejects_init_containers_that_are_not_restricted(
         assert found
         template = settings.template(configs.load(run.release.made.file))
         pod = worker_pod(Node(str(found.name), str(found.uid)), 1, template)
-        said = rejection(run.release, f"/api/v1/namespaces/{prefix}-w/pods", pod)
-        assert 'violates PodSecurity "restricted:latest"' in said, said
-        assert missing in said, said
+        response = rejection(run.release, f"/api/v1/namespaces/{prefix}-w/pods", pod)
+        assert 'violates PodSecurity "restricted:latest"' in response, response
+        assert missing in response, response
 
 
 def test_workers_can_be_moved_to_a_namespace_of_their_own(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_workers_can_be_moved_to_a_namespace_of_their_own(plane: lab.Plane, pref
         wait_for_limits(after.release)
         before.decide(node, lab.PASSES)  # of the workers to come: one that runs keeps its verdict
         with after.controller() as operator:
-            after.until("the node is verified", lambda: operator.said("Node verified", node=node))
+            after.until("the node is verified", lambda: operator.logged("Node verified", node=node))
             operator.stop()
         assert len(before.workers(node)) == 1, "the old one is still there"
         plane.client.delete(Namespace, f"{prefix}-w")
@@ -205,8 +205,8 @@ def reason(run: Run, node: str) -> str:
     """What the condition of the node says."""
     status = run.node(node).status
     assert status
-    said = [condition.message or "" for condition in status.conditions or () if condition.type == "NodeVerified"]
-    return "".join(said)
+    response = [condition.message or "" for condition in status.conditions or () if condition.type == "NodeVerified"]
+    return "".join(response)
 
 
 @pytest.mark.parametrize("images", [[], [f"{MIRROR}kube-node-ready:*"]])
@@ -217,7 +217,7 @@ def test_images_of_a_mirror_must_be_listed(plane: lab.Plane, prefix: str, tmp_pa
         node = run.join("node", lab.PASSES)
         with run.controller() as operator:
             if images:
-                run.until("the node is verified", lambda: operator.said("Node verified", node=node))
+                run.until("the node is verified", lambda: operator.logged("Node verified", node=node))
             else:
                 run.until(
                     "it is rejected", lambda: "admissionPolicy.additionalWorkerImages: worker" in reason(run, node)

@@ -238,7 +238,7 @@ def unlimited(plane: lab.Plane) -> Iterator[Scene]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_of_a_node_only_what_verification_is_about_can_be_written(limited: Scene, attack: str) -> None:
+def test_only_verification_fields_of_a_node_can_be_written(limited: Scene, attack: str) -> None:
     request, part = ATTACKS[attack]
     denied(limited.rejection(request), part)
 
@@ -302,7 +302,7 @@ def test_a_cordoned_node_cannot_be_uncordoned(limited: Scene, unlimited: Scene) 
             scene.release.plane.kubectl("uncordon", scene.gated)
 
 
-def test_a_node_with_much_in_it_does_not_exceed_the_cost_of_an_expression(limited: Scene) -> None:
+def test_a_large_node_does_not_exceed_the_cost_limit_of_expressions(limited: Scene) -> None:
     plane, name = limited.release.plane, f"{LIMITED}-full"
     labels = {f"example.com/label-{number}": "x" * 63 for number in range(100)}
     annotations = {f"example.com/annotation-{number}": "x" * 4096 for number in range(4)}
@@ -327,7 +327,7 @@ def test_a_node_with_much_in_it_does_not_exceed_the_cost_of_an_expression(limite
         plane.kubectl("delete", "node", name)
 
 
-def test_what_others_have_made_too_large_does_not_stop_verification(limited: Scene) -> None:
+def test_oversized_objects_of_other_clients_do_not_stop_verification(limited: Scene) -> None:
     """A kubelet can write the record and the conditions of its own Node."""
     plane, name = limited.release.plane, f"{LIMITED}-swollen"
     node = named("Node", name)

@@ -82,7 +82,7 @@ def holder_of(token: str, plane: lab.Plane, name: str) -> Client:
 def test_a_kubelet_that_attracts_the_controller_can_open_the_gates_of_other_nodes(
     plane: lab.Plane, prefix: str
 ) -> None:
-    """Without the protection below. docs/explanation/security.md says so."""
+    """Without the protection below, as documented in docs/explanation/security.md."""
     with a_release(plane, prefix) as release, kubelets(plane, short_name("attacker", prefix)) as (attacker,):
         attract(attacker, release)
         victims = plane.simulated_nodes(1, prefix=f"{prefix}-victim", taints=[GATE])

@@ -507,17 +507,17 @@ def test_only_worker_pods_of_the_workers_namespace_can_be_deleted(
     )
     own = f"/api/v1/namespaces/{scene.namespace}/pods"
     try:
-        said = [
+        response = [
             scene.rejection(lambda scene: scene.delete(f"{own}/coredns-1")),
             scene.rejection(lambda scene: scene.delete(f"{own}?labelSelector=k8s-app%3Dkube-dns")),
             scene.rejection(lambda scene: scene.delete(f"/api/v1/namespaces/default/pods/node-ready-worker-{UID}-1")),
         ]
         if is_limited:
-            denied(said[0], "worker pods only")
-            denied(said[1], "worker pods only")
-            denied(said[2], f"in namespace {LIMITED} only")
+            denied(response[0], "worker pods only")
+            denied(response[1], "worker pods only")
+            denied(response[2], f"in namespace {LIMITED} only")
         else:
-            assert said == ["", "", ""]
+            assert response == ["", "", ""]
         assert scene.rejection(lambda scene: scene.delete(f"{own}/{worker['metadata']['name']}")) == ""
     finally:
         plane.kubectl("delete", "pod", "--namespace=default", "--force", f"node-ready-worker-{UID}-1")

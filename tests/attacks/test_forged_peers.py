@@ -22,7 +22,7 @@ MORE_THAN_LISTED = 9
 """For a sample of 2."""
 
 
-def test_mirror_pods_of_one_node_do_not_take_the_place_of_other_peers(site: Site) -> None:
+def test_mirror_pods_of_one_node_do_not_displace_other_peers(site: Site) -> None:
     """The list is cut short and sorted by name, so names that come first would fill it."""
     names = [short_name(role, site.namespace) for role in ("hostile", "honest", "other")]
     with kubelets(site.plane, *names) as (hostile, *honest):
@@ -37,7 +37,7 @@ def test_mirror_pods_of_one_node_do_not_take_the_place_of_other_peers(site: Site
 
 
 @pytest.mark.parametrize("conditions", [0, 8_000], ids=["small", "huge"])
-def test_pods_that_one_node_collects_do_not_take_the_place_of_other_peers(site: Site, conditions: int) -> None:
+def test_pods_that_one_node_collects_do_not_displace_other_peers(site: Site, conditions: int) -> None:
     """A DaemonSet gets another pod while an earlier one, which its kubelet has deleted, is reported as failed.
 
     Huge ones together are more than a worker can hold, or reads.
@@ -86,7 +86,7 @@ def create_responder(site: Site, kubelet: Kubelet) -> str:
     return name
 
 
-def _collect(site: Site, kubelet: Kubelet, wanted: int, conditions: int) -> None:
+def _collect(site: Site, kubelet: Kubelet, expected: int, conditions: int) -> None:
     """Make one DaemonSet run this many pods on one node."""
     own = {**LABELS, "of": "daemonset"}  # otherwise it would adopt the pods on other nodes, and delete them
     template = {
@@ -112,7 +112,7 @@ def _collect(site: Site, kubelet: Kubelet, wanted: int, conditions: int) -> None
                 collected.add(name)
                 kubelet.client.delete(Pod, name, namespace=site.namespace, grace_period=3600)
                 kubelet.report(name, site.namespace, {"phase": "Failed"})
-        return len(collected) >= wanted
+        return len(collected) >= expected
 
     site.until("the node has enough pods", collect)
     filler = [{"type": f"t{number}", "status": ""} for number in range(conditions)]

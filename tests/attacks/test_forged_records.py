@@ -74,7 +74,7 @@ def test_a_kubelet_does_not_open_its_own_gate_by_a_forged_record(
         site.until("a worker has failed", has_failed)
         assert not history.was_ever_open(site.gate.key)
         if when == "later":
-            assert operator.said("Verification record changed by another client", node=kubelet.node)
+            assert operator.logged("Verification record changed by another client", node=kubelet.node)
             site.until("an Event shows it", lambda: "RecordChanged" in {e.reason for e in site.events(kubelet.node)})
 
 
@@ -111,9 +111,9 @@ def test_a_node_with_taints_of_others_is_cordoned_and_not_deleted(site: Site, ku
     with operating(tmp_path, site.plane.kubeconfig(), tolerant):
         kubelet.register(labels={"site": site.namespace}, taints=[site.gate, DEDICATED])
         assert is_cordoned_and_not_removed(site, kubelet)
-        told = {event.reason: event.message or "" for event in site.events(kubelet.node)}
-        assert "a new registration would lose its taint dedicated" in told["Cordoned"]
-        assert "Removing" not in told
+        reported = {event.reason: event.message or "" for event in site.events(kubelet.node)}
+        assert "a new registration would lose its taint dedicated" in reported["Cordoned"]
+        assert "Removing" not in reported
 
 
 def test_a_cordon_is_not_lost_by_a_failure_that_the_kubelet_withholds(
@@ -133,14 +133,14 @@ def test_a_cordon_is_not_lost_by_a_failure_that_the_kubelet_withholds(
 
         def is_handled() -> bool:
             kubelet.run_pods(lambda _: 1)
-            told = {event.reason for event in site.events(kubelet.node)} if history.exists() else set()
-            return not history.exists() or "RemovalBlocked" in told
+            reported = {event.reason for event in site.events(kubelet.node)} if history.exists() else set()
+            return not history.exists() or "RemovalBlocked" in reported
 
         site.until("it is removed or held", is_handled)
         assert history.exists(), "its kubelet would register it without the cordon"
 
 
-def test_nodes_without_a_claim_are_cordoned_if_asked_for(site: Site, kubelet: Kubelet, tmp_path: Path) -> None:
+def test_nodes_without_a_claim_are_cordoned_if_configured(site: Site, kubelet: Kubelet, tmp_path: Path) -> None:
     cordons = {"deleteFailedNodes": True, "removal": {**NO_LIMITS, "withoutClaim": "cordon"}}
     with operating(tmp_path, site.plane.kubeconfig(), config(site, cordons)):
         kubelet.register(labels={"site": site.namespace}, taints=[site.gate])
@@ -195,7 +195,7 @@ def test_one_kubelet_does_not_spend_the_budgets_of_other_pools(fleet: Fleet, spe
 
     def is_handled() -> bool:
         spender.run_pods(lambda _: 1)
-        return not second.exists() or bool(fleet.told(spender.node, "RemovalBlocked"))
+        return not second.exists() or bool(fleet.event_messages(spender.node, "RemovalBlocked"))
 
     fleet.until("its second Node is handled", is_handled)
     assert second.exists(), "and pool-b has paid for it"

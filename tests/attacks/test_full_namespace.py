@@ -90,8 +90,8 @@ def test_mirror_pods_do_not_fill_a_namespace_of_the_workers_own(plane: lab.Plane
         assert mirror(kubelet, "elsewhere", prefix) == "", "other namespaces are not concerned"
 
 
-def test_in_another_namespace_they_do(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
-    """docs/explanation/security.md says so: no quota of pods in a namespace that is not the workers' own."""
+def test_mirror_pods_fill_a_shared_namespace(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
+    """As docs/explanation/security.md documents: no quota of pods in a namespace that is not the workers' own."""
     with a_run(plane, prefix, tmp_path) as run, a_hostile_kubelet(run, prefix) as kubelet:
         namespace = namespace_of(run)
         rejections = [mirror(kubelet, f"quiet-{number}", namespace) for number in range(QUOTA + 1)]

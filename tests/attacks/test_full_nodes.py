@@ -78,12 +78,12 @@ def test_a_tenant_that_fills_new_nodes_blocks_them_only_if_workers_have_no_prior
         run.until("it is filled", lambda: pods_on(plane, namespace, node))
         with run.controller() as operator:
             if is_preferred:
-                run.until("it is verified", lambda: operator.said("Node verified", node=node))
+                run.until("it is verified", lambda: operator.logged("Node verified", node=node))
             else:
-                run.until("its worker found no room", lambda: operator.said("Verification failed", node=node))
+                run.until("its worker found no room", lambda: operator.logged("Verification failed", node=node))
                 (failure,) = [line for line in operator.lines() if line["msg"] == "Verification failed"][:1]
                 assert "Insufficient cpu" in json.dumps(failure)
-                assert not operator.said("Node verified", node=node)
+                assert not operator.logged("Node verified", node=node)
             operator.stop()
 
 
@@ -99,10 +99,10 @@ def test_a_pod_that_repels_workers_delays_new_nodes_by_one_attempt(
             run.until("the tenant's pod runs", lambda: pods_on(plane, namespace, host))
             node = run.join("node", lab.PASSES)
             with run.controller() as operator:
-                run.until("its worker was not scheduled", lambda: operator.said("Verification failed", node=node))
+                run.until("its worker was not scheduled", lambda: operator.logged("Verification failed", node=node))
                 failures = [line for line in operator.lines() if line["msg"] == "Verification failed"]
                 assert all("anti-affinity" in json.dumps(line) for line in failures)
-                run.until("it is verified", lambda: operator.said("Node verified", node=node))
+                run.until("it is verified", lambda: operator.logged("Node verified", node=node))
                 operator.stop()
         finally:  # it repels the workers of other tests, too
             plane.kubectl("delete", "pod", "repels", f"--namespace={namespace}", "--grace-period=0", "--force")

@@ -111,7 +111,7 @@ def test_completion_offers_plain_names(site: Site) -> None:
     ],
     ids=["seconds", "times", "attempts", "milliseconds"],
 )
-def test_one_record_stops_neither_the_command_line_nor_the_controller(
+def test_a_hostile_record_stops_neither_the_command_line_nor_the_controller(
     site: Site, tmp_path: Path, fields: dict[str, Any]
 ) -> None:
     config = site.config(reconciliation={"reverifyIntervalSeconds": 3600})
@@ -125,7 +125,7 @@ def test_one_record_stops_neither_the_command_line_nor_the_controller(
         with operating(tmp_path, site.plane.kubeconfig(), config) as operator:
             site.until("another node is verified", lambda: site.released(*nodes.names))
             assert "OverflowError" not in operator.output()
-        assert {each["name"] for each in console.told()} >= {kubelet.node, *nodes.names}
+        assert {each["name"] for each in console.status()} >= {kubelet.node, *nodes.names}
         for words in (("status",), ("explain", kubelet.node)):
             done = console.ask(*words)
             assert done.returncode in (0, 1), done.stderr
@@ -157,7 +157,7 @@ def hostile_kubelet(site: Site) -> Iterator[Kubelet]:
         yield kubelet
 
 
-def test_events_that_cannot_be_read_hide_nothing_else(site: Site, hostile_kubelet: Kubelet) -> None:
+def test_unreadable_events_hide_no_other_output(site: Site, hostile_kubelet: Kubelet) -> None:
     """A kubelet can write them about every node."""
     install(site, site.config())
     (victim,) = site.join().names
@@ -180,7 +180,7 @@ def test_many_events_are_read_in_pages(site: Site, hostile_kubelet: Kubelet) -> 
     assert "Reason100" in Console(site).ask("explain", victim).stdout
 
 
-def test_more_events_than_can_be_read_end_no_explanation(site: Site, hostile_kubelet: Kubelet) -> None:
+def test_too_many_events_do_not_interrupt_explain(site: Site, hostile_kubelet: Kubelet) -> None:
     install(site, site.config())
     (victim,) = site.join().names
     try:
@@ -210,7 +210,7 @@ def test_a_worker_that_started_in_no_possible_year_hides_nothing(site: Site, hos
         assert done.returncode in (0, 1), done.stderr
 
 
-def test_a_lease_that_cannot_be_read_ends_no_explanation(site: Site) -> None:
+def test_an_unreadable_lease_does_not_interrupt_explain(site: Site) -> None:
     config = site.config(leaderElection={"enabled": True, "id": "hostile", "namespace": site.namespace})
     install(site, config)
     (node,) = site.join().names

@@ -22,8 +22,8 @@ def config(site: Site, **reconciliation: Any) -> dict[str, Any]:  # noqa: ANN401
     return site.config(reconciliation={"intervalSeconds": 1, "maxRetries": 9, **reconciliation})
 
 
-def test_an_old_pass_is_not_a_new_proof(site: Site, tmp_path: Path) -> None:
-    """The record and the label are taken off and the gate is put back, which asks for a new proof.
+def test_an_earlier_pass_is_not_a_new_proof(site: Site, tmp_path: Path) -> None:
+    """The record and the label are removed and the gate is restored, which requires a new proof.
 
     While many nodes are verified, a worker that has passed stays for up to a minute.
     """

@@ -80,7 +80,7 @@ def verifies(site: Site, group: str) -> None:
     site.until(f"{name} is released", lambda: site.node(name).labelled, 60)
 
 
-def test_a_nested_node_stops_no_controller(site: Site, hostile: Kubelet, tmp_path: Path) -> None:
+def test_a_deeply_nested_node_does_not_stop_the_controller(site: Site, hostile: Kubelet, tmp_path: Path) -> None:
     """Neither one that watches it nor one that starts and lists it."""
     hostile.register(labels={"site": site.namespace}, taints=[site.gate])
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):
@@ -106,7 +106,7 @@ def test_a_nested_node_is_verified_like_any_other(site: Site, hostile: Kubelet, 
         site.until("it is released", is_released, 60)
 
 
-def test_a_nested_worker_stops_no_controller(site: Site, hostile: Kubelet, tmp_path: Path) -> None:
+def test_a_deeply_nested_worker_does_not_stop_the_controller(site: Site, hostile: Kubelet, tmp_path: Path) -> None:
     hostile.register(labels={"site": site.namespace}, taints=[site.gate])
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):
         site.until("its worker is bound", lambda: any(worker.node_name == hostile.node for worker in site.workers()))

@@ -73,7 +73,7 @@ def test_a_kubelet_can_register_with_any_owner_name(plane: lab.Plane, prefix: st
         assert [found.name for found in metadata.ownerReferences or []] == [name]
 
 
-def test_a_kubelet_can_create_mirror_pods_with_a_workers_name_and_end_them(
+def test_a_kubelet_can_create_mirror_pods_with_a_workers_name_and_terminate_them(
     pair: tuple[Kubelet, Kubelet], plane: lab.Plane, namespace: str
 ) -> None:
     kubelet, _ = pair
@@ -103,7 +103,7 @@ def test_a_kubelet_cannot_end_a_pod_of_another_node(pair: tuple[Kubelet, Kubelet
         kubelet.end(pod, namespace, 1)
 
 
-def test_a_kubelet_cannot_create_pods_that_are_no_mirror_pods(pair: tuple[Kubelet, Kubelet], namespace: str) -> None:
+def test_a_kubelet_can_create_mirror_pods_only(pair: tuple[Kubelet, Kubelet], namespace: str) -> None:
     kubelet, _ = pair
     spec = {"nodeName": kubelet.node, "containers": [{"name": "worker", "image": "any"}]}
     with pytest.raises(ApiError, match="can only create mirror pods"):

@@ -69,7 +69,7 @@ def fill_annotations(site: Site, name: str) -> None:
 
 
 @pytest.mark.usefixtures("no_release")
-def test_a_release_that_the_server_refuses_is_visible(site: Site, tmp_path: Path) -> None:
+def test_a_release_that_the_server_rejects_is_visible(site: Site, tmp_path: Path) -> None:
     (name,) = site.join().names
     waiting.until("the policy is in force", lambda: is_frozen(site, name), 60)
     install(site, site.config())
@@ -88,7 +88,7 @@ def test_a_release_that_the_server_refuses_is_visible(site: Site, tmp_path: Path
     assert site.policy.is_gated(site.node(name))
 
 
-def test_a_record_that_the_server_refuses_is_visible(site: Site, tmp_path: Path) -> None:
+def test_a_record_that_the_server_rejects_is_visible(site: Site, tmp_path: Path) -> None:
     (name,) = site.join(verdict=lab.fails()).names
     fill_annotations(site, name)
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):

@@ -72,7 +72,7 @@ class Siege(NamedTuple):
     def _was_handled(self, attacker: Kubelet) -> bool:
         """It was announced that the Node is removed, or why it is not."""
         attacker.run_pods(lambda _: 1)
-        return any(self.fleet.told(attacker.node, reason) for reason in ("Removing", "RemovalBlocked"))
+        return any(self.fleet.event_messages(attacker.node, reason) for reason in ("Removing", "RemovalBlocked"))
 
 
 @contextmanager
@@ -169,7 +169,7 @@ def test_claims_of_other_nodes_are_not_deleted_for_nodes_that_name_them_as_owner
 
 
 @pytest.mark.usefixtures("claims")
-def test_a_way_out_of_the_claims_does_not_delete_another_node(fleet: Fleet) -> None:
+def test_a_path_traversal_in_a_claim_name_does_not_delete_another_node(fleet: Fleet) -> None:
     """The owner has the UID of the victim's Node, so that whatever is found at the path is taken for the claim."""
     paths = ("../../../../api/v1/nodes/{}", "..%2f..%2f..%2f..%2fapi%2fv1%2fnodes%2f{}")
     with besieged(fleet, attackers=len(paths)) as siege:

@@ -53,7 +53,7 @@ def test_a_worker_from_a_mirror_outlives_its_controller(site: Site, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("mirror")
-def test_a_worker_from_a_mirror_outlives_a_controller_that_never_knew_of_it(site: Site, tmp_path: Path) -> None:
+def test_a_worker_from_a_mirror_outlives_a_controller_that_did_not_create_it(site: Site, tmp_path: Path) -> None:
     """The controller is killed before it has read the answer to its request for a worker."""
     (name,) = site.join().names
     with operating(tmp_path, site.plane.kubeconfig(), site.config(), MORTAL) as first:

@@ -87,7 +87,7 @@ DIFFERENCES: Mapping[str, Callable[[Json], None]] = {
 }
 
 
-class Fooled:
+class ForgedWorkers:
     """One gated node for each difference, each with a forged worker on it, which the test's kubelets run."""
 
     def __init__(self, site: Site, nodes: dict[str, Kubelet], *, forged_code: int, genuine_code: int) -> None:
@@ -141,7 +141,7 @@ def copied(sample: Json, kubelet: Kubelet) -> Json:
 
 
 @contextmanager
-def fooled(site: Site, tenant: Client, folder: Path, *, forged_code: int, genuine_code: int) -> Iterator[Fooled]:
+def fooled(site: Site, tenant: Client, folder: Path, *, forged_code: int, genuine_code: int) -> Iterator[ForgedWorkers]:
     """Forged workers that ended like this, and a controller that starts when they are there."""
     with ExitStack() as stack:
         names = {what: short_name(what, site.namespace) for what in DIFFERENCES}
@@ -152,7 +152,7 @@ def fooled(site: Site, tenant: Client, folder: Path, *, forged_code: int, genuin
         for kubelet in made:
             kubelet.register(labels={"site": site.namespace}, taints=[site.gate])
         nodes = dict(zip(names, made, strict=True))
-        world = Fooled(site, nodes, forged_code=forged_code, genuine_code=genuine_code)
+        world = ForgedWorkers(site, nodes, forged_code=forged_code, genuine_code=genuine_code)
         world.forge(tenant, sample)
         world.run_pods()
         stack.enter_context(operating(folder, site.plane.kubeconfig(), patient(site)))

@@ -130,7 +130,7 @@ def test_the_token_of_a_pod_on_the_node_opens_its_gate(release: Release, nodes: 
     assert done.events == ["Verified"]
 
 
-def made_anew(release: Release, node: str, boot: str) -> str:
+def recreated(release: Release, node: str, boot: str) -> str:
     """Delete the Node, make one of the same name, and return the token of a pod on the earlier one."""
     plane = release.plane
     token = token_of(release.kubeconfig(pod=release.put_pod(node)))
@@ -147,7 +147,7 @@ def test_the_token_of_a_pod_on_an_earlier_node_of_that_name_opens_no_gate(
 ) -> None:
     """Another machine can have taken over the name."""
     node = nodes[0]
-    done = in_pod(release, node, made_anew(release, node, "another-boot"), tmp_path)
+    done = in_pod(release, node, recreated(release, node, "another-boot"), tmp_path)
     assert done.changed_nothing(), done.output
     assert done.exit_code == EXIT_NOT_PROVED, done.output
     assert f'a pod on an earlier Node "{node}"' in done.output
@@ -158,7 +158,7 @@ def test_the_boot_id_shows_that_a_new_node_is_the_same_machine(
 ) -> None:
     """As when a Node is restored while its kubelet runs: the pod keeps its token for most of an hour."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    done = in_pod(release, nodes[0], made_anew(release, nodes[0], boot), tmp_path)
+    done = in_pod(release, nodes[0], recreated(release, nodes[0], boot), tmp_path)
     assert done.was_open, done.output
     assert done.exit_code == 0
 
@@ -166,12 +166,14 @@ def test_the_boot_id_shows_that_a_new_node_is_the_same_machine(
 class TestWithoutNodeClaim:
     """As before Kubernetes 1.30: a token that was requested before its pod was bound to a node names no node."""
 
-    def test_the_spec_of_its_pod_is_a_proof(self, release: Release, nodes: list[str], tmp_path: Path) -> None:
+    def test_the_spec_of_its_own_pod_is_a_proof(self, release: Release, nodes: list[str], tmp_path: Path) -> None:
         with_right_to_get_pods(release)
         done = in_pod(release, nodes[0], token_without_node(release, nodes[0]), tmp_path)
         assert done.was_open, done.output
 
-    def test_the_spec_of_a_pod_on_another_node_is_not(self, release: Release, nodes: list[str], tmp_path: Path) -> None:
+    def test_the_spec_of_a_pod_on_another_node_is_not_a_proof(
+        self, release: Release, nodes: list[str], tmp_path: Path
+    ) -> None:
         with_right_to_get_pods(release)
         home, other = nodes
         done = in_pod(release, other, token_without_node(release, home), tmp_path)

@@ -35,7 +35,7 @@ def own_site() -> Iterator[Site]:
         yield site
 
 
-def test_a_node_that_cannot_be_watched_stops_no_controller(own_site: Site, tmp_path: Path) -> None:
+def test_a_node_that_cannot_be_watched_does_not_stop_the_controller(own_site: Site, tmp_path: Path) -> None:
     with kubelets(own_site.plane, "evil", "before", "after", "meanwhile", "restart") as (evil, *honest):
         before, after, meanwhile, restart = honest
         with operating(tmp_path, own_site.plane.kubeconfig(), own_site.config()) as operator:
@@ -49,7 +49,7 @@ def test_a_node_that_cannot_be_watched_stops_no_controller(own_site: Site, tmp_p
             is_released(own_site, restart)
 
 
-def test_a_pod_that_cannot_be_watched_stops_no_controller(own_site: Site, tmp_path: Path) -> None:
+def test_a_pod_that_cannot_be_watched_does_not_stop_the_controller(own_site: Site, tmp_path: Path) -> None:
     """A mirror pod with the labels of workers. Its last event, of its deletion, has the field, too."""
     with kubelets(own_site.plane, "hostile", "other", "next") as (hostile, other, following):
         hostile.register(labels={"site": own_site.namespace})

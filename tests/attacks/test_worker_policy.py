@@ -333,8 +333,8 @@ def wait_for_policy(scene: Scene) -> None:
     forged = FORGERIES["an administrator uses the name"]
 
     def works() -> bool:
-        said = rejection(scene, forged), enter(scene, scene.administrator, "node-ready-worker-a", "attach?")
-        return all("ValidatingAdmissionPolicy" in text for text in said)
+        response = rejection(scene, forged), enter(scene, scene.administrator, "node-ready-worker-a", "attach?")
+        return all("ValidatingAdmissionPolicy" in text for text in response)
 
     waiting.until("the policies work", works, PATIENCE, alive=scene.release.plane.check)
 
@@ -354,18 +354,18 @@ def unguarded(plane: lab.Plane) -> Iterator[Scene]:
 @pytest.mark.parametrize("attack", FORGERIES)
 def test_only_the_controller_creates_worker_pods(guarded: Scene, attack: str) -> None:
     users = f"{guarded.release.user()}, {guarded.release.user(COLLEAGUE)}"
-    said = rejection(guarded, FORGERIES[attack])
-    assert said.startswith("403 "), said
-    assert said.endswith(f"denied request: only {users} can create worker pods in namespace {GUARDED}"), said
+    response = rejection(guarded, FORGERIES[attack])
+    assert response.startswith("403 "), response
+    assert response.endswith(f"denied request: only {users} can create worker pods in namespace {GUARDED}"), response
 
 
 @pytest.mark.parametrize("attack", TAMPERING)
 def test_worker_pods_cannot_be_tampered_with(guarded: Scene, attack: str) -> None:
     request, part = TAMPERING[attack]
-    said = rejection(guarded, request)
-    assert said.startswith("403 "), said
-    assert f"denied request: {part}" in said, said
-    assert f" of worker pods in namespace {GUARDED} can" in said, said
+    response = rejection(guarded, request)
+    assert response.startswith("403 "), response
+    assert f"denied request: {part}" in response, response
+    assert f" of worker pods in namespace {GUARDED} can" in response, response
 
 
 @pytest.mark.parametrize("attack", [*FORGERIES, *TAMPERING])
@@ -382,10 +382,10 @@ def test_everything_else_is_allowed(guarded: Scene, request_: str) -> None:
 @pytest.mark.parametrize("way", ["exec?command=sh&", "attach?"])
 @pytest.mark.parametrize("account", ["tenant", "administrator"])
 def test_no_command_runs_in_a_worker_pod(guarded: Scene, unguarded: Scene, way: str, account: str) -> None:
-    """Without the policy, the API server goes on to ask for a connection that can be upgraded."""
-    said = enter(guarded, getattr(guarded, account), guarded.worker, way)
-    assert said.startswith("403 "), said
-    assert said.endswith(f"denied request: commands cannot be run in worker pods in namespace {GUARDED}"), said
+    """Without the policy, the API server continues and requires a connection that can be upgraded."""
+    response = enter(guarded, getattr(guarded, account), guarded.worker, way)
+    assert response.startswith("403 "), response
+    assert response.endswith(f"denied request: commands cannot be run in worker pods in namespace {GUARDED}"), response
     for scene, pod in ((unguarded, unguarded.worker), (guarded, guarded.ordinary)):
         assert enter(scene, getattr(scene, account), pod, way).startswith("400 ")
 
@@ -484,8 +484,8 @@ def writes(run: Run, pod: str) -> set[tuple[str, str, int]]:
 def test_nodes_are_verified_with_the_policy(run: Run) -> None:
     passing, failing = run.join("passes", lab.PASSES), run.join("fails", lab.fails(seconds=0.2))
     with run.controller() as operator:
-        run.until("a node passed", lambda: operator.said("Node verified", node=passing))
-        run.until("a node failed", lambda: operator.said("Verification failed", node=failing))
+        run.until("a node passed", lambda: operator.logged("Node verified", node=passing))
+        run.until("a node failed", lambda: operator.logged("Verification failed", node=failing))
         run.until("its worker was deleted", lambda: not run.workers(passing))
         operator.stop()
 

@@ -24,14 +24,14 @@ _CONNECT_SECONDS = 0.05
 def main(count: int, ports: list[int]) -> None:
     most = _most_files() - _SPARE_FILES
     attack = _Attack(min(count, most), ports)
-    told = False
+    reported = False
     started = time.monotonic()
     while True:
         began = time.monotonic()
         attack.turn()
-        if not told and (attack.opened >= count or began - started > _LONGEST_START):
+        if not reported and (attack.opened >= count or began - started > _LONGEST_START):
             print("attacking", flush=True)  # noqa: T201  the test waits for this line
-            told = True
+            reported = True
         time.sleep(max(0.0, began + _TURN_SECONDS - time.monotonic()))
 
 

@@ -24,10 +24,10 @@ def use(how: Access, what: Callable[[KubeClient], Awaitable[Any]]) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["v1", "v1beta1"])
-def test_a_plugins_token_is_renewed_when_the_server_refuses_it(
+def test_a_plugin_token_is_renewed_after_a_rejection(
     plane: lab.Plane, namespace: str, tmp_path: Path, protocol: str
 ) -> None:
-    """Its first token is worthless; a hundred requests at once start it once more, not a hundred times."""
+    """Its first token is worthless; a hundred simultaneous requests start it once more, not a hundred times."""
     config = yaml.safe_load(plane.kubeconfig(f"{namespace}/default").read_text())
     (user,) = config["users"]
     runs, plugin = tmp_path / "runs", tmp_path / "plugin"
@@ -49,7 +49,7 @@ def test_a_plugins_token_is_renewed_when_the_server_refuses_it(
         assert json.loads(asked[0])["apiVersion"] == version
 
 
-def test_a_token_that_the_server_refuses_for_good_is_refused(plane: lab.Plane, namespace: str, tmp_path: Path) -> None:
+def test_a_token_that_is_rejected_repeatedly_is_an_error(plane: lab.Plane, namespace: str, tmp_path: Path) -> None:
     config = yaml.safe_load(plane.kubeconfig(f"{namespace}/default").read_text())
     config["users"][0]["user"] = {"token": "worthless"}
     file = tmp_path / "kubeconfig"

@@ -146,38 +146,40 @@ def refusal(plane: lab.Plane, api: Api, node: str, change: Change) -> str:
 
 
 @pytest.mark.parametrize("what", VERIFICATION)
-def test_its_own_node_can_be_verified(cast: Cast, what: str) -> None:
+def test_a_pod_can_verify_its_own_node(cast: Cast, what: str) -> None:
     assert refusal(cast.release.plane, cast.thief, cast.home, VERIFICATION[what]) == ""
 
 
 @pytest.mark.parametrize("what", VERIFICATION)
-def test_another_node_cannot(cast: Cast, what: str) -> None:
-    said = refusal(cast.release.plane, cast.thief, cast.other, VERIFICATION[what])
+def test_another_node_cannot_be_verified(cast: Cast, what: str) -> None:
+    response = refusal(cast.release.plane, cast.thief, cast.other, VERIFICATION[what])
     name = cast.release.account
-    assert said.endswith(f'a pod of {name} on node "{cast.home}" can write to that Node only, not to "{cast.other}"'), (
-        said
-    )
+    assert response.endswith(
+        f'a pod of {name} on node "{cast.home}" can write to that Node only, not to "{cast.other}"'
+    ), response
 
 
 @pytest.mark.parametrize("what", ANYTHING_ELSE)
-def test_nothing_else_of_its_own_node_can_be_changed(cast: Cast, what: str) -> None:
+def test_no_other_field_of_its_own_node_can_be_changed(cast: Cast, what: str) -> None:
     change, part = ANYTHING_ELSE[what]
-    said = refusal(cast.release.plane, cast.thief, cast.home, change)
-    assert f"a Node's {part}" in said, said
+    response = refusal(cast.release.plane, cast.thief, cast.home, change)
+    assert f"a Node's {part}" in response, response
 
 
 @pytest.mark.parametrize("what", VERIFICATION)
-def test_a_token_that_tells_no_node_is_good_for_none(cast: Cast, what: str) -> None:
-    said = refusal(cast.release.plane, cast.release.api(), cast.home, VERIFICATION[what])
-    assert said.endswith(f"this token of {cast.release.account} names no node, so it cannot write to Nodes"), said
+def test_a_token_without_a_node_can_write_to_no_node(cast: Cast, what: str) -> None:
+    response = refusal(cast.release.plane, cast.release.api(), cast.home, VERIFICATION[what])
+    assert response.endswith(f"this token of {cast.release.account} names no node, so it cannot write to Nodes"), (
+        response
+    )
 
 
-def test_labels_cannot_be_changed_by_way_of_the_status(cast: Cast) -> None:
+def test_labels_cannot_be_changed_through_the_status(cast: Cast) -> None:
     both = {"metadata": {"labels": {"kubernetes.io/arch": "other"}}, "status": {}}
     assert "a Node's labels" in refusal(cast.release.plane, cast.thief, cast.home, is_changed(both))
 
 
-def test_others_are_not_concerned(cast: Cast) -> None:
+def test_other_accounts_are_not_limited(cast: Cast) -> None:
     """The administrator, and another account with the very same rights."""
     plane, account = cast.release.plane, {"name": "another", "namespace": NAMESPACE}
     binding = {**cast.release.made.one("ClusterRoleBinding"), "metadata": {"name": f"{NAMESPACE}-another"}}
@@ -195,7 +197,7 @@ def test_others_are_not_concerned(cast: Cast) -> None:
         plane.kubectl("delete", "clusterrolebinding", f"{NAMESPACE}-another")
 
 
-def test_the_policy_is_understood_without_a_warning(cast: Cast) -> None:
+def test_the_policy_compiles_without_warnings(cast: Cast) -> None:
     """The controller manager checks the types of the expressions, and says in the status what it makes of them."""
     client, name = cast.release.plane.client, cast.release.made.one("ValidatingAdmissionPolicy")["metadata"]["name"]
 

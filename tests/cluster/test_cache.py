@@ -1,4 +1,4 @@
-"""The cache against a real API server: it equals what the server has, and knows our own writes at once."""
+"""The cache against a real API server: it equals what the server has, and has our own writes immediately."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ def test_the_cache_equals_the_server_after_hundreds_of_random_writes(admin: Acce
     play(admin, namespace, scenario)
 
 
-def test_a_write_is_known_at_once(admin: Access, namespace: str) -> None:
+def test_a_write_is_in_the_cache_immediately(admin: Access, namespace: str) -> None:
     async def scenario(copy: Copy) -> None:
         copy.cache.observe_write(await copy.write("a", 1))
         assert copy.cache.objects == {"a": 1}
@@ -36,7 +36,7 @@ def test_a_write_is_known_at_once(admin: Access, namespace: str) -> None:
     play(admin, namespace, scenario)
 
 
-def test_what_was_deleted_is_not_put_back(admin: Access, namespace: str) -> None:
+def test_a_deleted_object_does_not_return_by_put(admin: Access, namespace: str) -> None:
     async def scenario(copy: Copy) -> None:
         written = await copy.write("a", 1)
         await copy.has({"a": 1})
@@ -48,7 +48,7 @@ def test_what_was_deleted_is_not_put_back(admin: Access, namespace: str) -> None
     play(admin, namespace, scenario)
 
 
-def test_what_leaves_the_selector_leaves_the_cache_even_if_it_was_put(admin: Access, namespace: str) -> None:
+def test_objects_that_leave_the_selector_leave_the_cache(admin: Access, namespace: str) -> None:
     async def scenario(copy: Copy) -> None:
         await copy.write("a", 1)
         await copy.has({"a": 1})
@@ -58,7 +58,7 @@ def test_what_leaves_the_selector_leaves_the_cache_even_if_it_was_put(admin: Acc
     play(admin, namespace, scenario)
 
 
-def test_what_never_matched_the_selector_does_not_stay_when_it_is_put(admin: Access, namespace: str) -> None:
+def test_objects_outside_the_selector_do_not_stay_after_put(admin: Access, namespace: str) -> None:
     async def scenario(copy: Copy) -> None:
         copy.cache.observe_write(await copy.write("stranger", 1, ours="no"))
         await copy.write("a", 1)
@@ -67,7 +67,7 @@ def test_what_never_matched_the_selector_does_not_stay_when_it_is_put(admin: Acc
     play(admin, namespace, scenario)
 
 
-def test_events_that_change_nothing_we_keep_are_not_told(admin: Access, namespace: str) -> None:
+def test_events_without_changes_of_kept_fields_are_not_delivered(admin: Access, namespace: str) -> None:
     async def scenario(copy: Copy) -> None:
         await copy.write("a", 1)
         await copy.has({"a": 1})
@@ -80,7 +80,7 @@ def test_events_that_change_nothing_we_keep_are_not_told(admin: Access, namespac
     play(admin, namespace, scenario)
 
 
-def test_only_metadata_comes_when_only_metadata_is_wanted(admin: Access, namespace: str) -> None:
+def test_metadata_watches_receive_only_metadata(admin: Access, namespace: str) -> None:
     async def main() -> None:
         async with KubeClient(admin) as kube:
             copy = Copy(kube, namespace, metadata_only=True)
@@ -93,7 +93,7 @@ def test_only_metadata_comes_when_only_metadata_is_wanted(admin: Access, namespa
     asyncio.run(main())
 
 
-def test_an_object_that_cannot_be_read_costs_nobody_else_anything(admin: Access, namespace: str) -> None:
+def test_an_unreadable_object_does_not_affect_others(admin: Access, namespace: str) -> None:
     """It is left out, with a complaint, and comes back when it can be read again."""
 
     async def scenario(copy: Copy) -> None:
@@ -110,7 +110,7 @@ def test_an_object_that_cannot_be_read_costs_nobody_else_anything(admin: Access,
     play(admin, namespace, scenario)
 
 
-def test_the_cache_outlives_the_server_and_asks_for_forgotten_versions_once(
+def test_the_cache_survives_a_restart_of_the_server_and_lists_once(
     fresh_plane: Callable[..., lab.Plane],
 ) -> None:
     plane = fresh_plane()

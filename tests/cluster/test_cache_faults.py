@@ -22,9 +22,7 @@ def watches(proxy: Proxy) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", [Cuts(after=5), Cuts(after=300), Stalls(after=1000)], ids=str)
-def test_a_watch_that_breaks_in_the_middle_of_a_line_goes_on_where_it_was(
-    admin: Access, namespace: str, fault: Fault
-) -> None:
+def test_a_watch_that_breaks_within_a_line_resumes(admin: Access, namespace: str, fault: Fault) -> None:
     async def scenario(proxy: Proxy, copy: Copy) -> None:
         async with running(copy):
             proxy.plan = in_turn(fault, fault)
@@ -43,7 +41,7 @@ def test_a_watch_that_breaks_in_the_middle_of_a_line_goes_on_where_it_was(
     [Says(429, b"later", {"Retry-After": "1"}), Says(500), Says(200, b"<html>not Kubernetes</html>\n"), Cuts()],
     ids=lambda fault: str(fault)[:20],
 )
-def test_a_server_that_does_not_answer_is_asked_again(admin: Access, namespace: str, fault: Fault) -> None:
+def test_requests_to_an_unresponsive_server_are_retried(admin: Access, namespace: str, fault: Fault) -> None:
     async def scenario(proxy: Proxy, copy: Copy) -> None:
         proxy.plan = in_turn(fault, fault)
         async with running(copy):
@@ -58,7 +56,7 @@ def test_a_server_that_does_not_answer_is_asked_again(admin: Access, namespace: 
     through(admin, namespace, scenario)
 
 
-def test_events_that_come_late_do_not_undo_what_was_put(admin: Access, namespace: str) -> None:
+def test_late_events_do_not_undo_a_put(admin: Access, namespace: str) -> None:
     async def scenario(proxy: Proxy, copy: Copy) -> None:
         async with running(copy):
             copy.heard.changes.clear()
@@ -85,7 +83,7 @@ GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old 
     ],
     ids=["as an answer", "as an event"],
 )
-def test_a_forgotten_version_costs_one_list_which_tells_all_that_was_missed(
+def test_an_expired_resource_version_causes_one_list_with_all_missed_events(
     admin: Access, namespace: str, gone: Fault
 ) -> None:
     async def scenario(proxy: Proxy, copy: Copy) -> None:
@@ -110,7 +108,7 @@ def test_a_forgotten_version_costs_one_list_which_tells_all_that_was_missed(
     through(admin, namespace, scenario)
 
 
-def test_a_server_that_ends_every_watch_at_once_is_not_run_down(admin: Access, namespace: str) -> None:
+def test_watches_that_end_immediately_are_retried_with_backoff(admin: Access, namespace: str) -> None:
     async def scenario(proxy: Proxy, copy: Copy) -> None:
         async with running(copy):
             proxy.plan = in_turn(*[Says(200)] * 1000)
@@ -125,7 +123,7 @@ def test_a_server_that_ends_every_watch_at_once_is_not_run_down(admin: Access, n
     through(admin, namespace, scenario)
 
 
-def test_a_watch_on_which_nothing_is_ever_heard_ends_in_a_list(admin: Access, namespace: str) -> None:
+def test_a_silent_watch_is_replaced_by_a_list(admin: Access, namespace: str) -> None:
     async def scenario(proxy: Proxy, copy: Copy) -> None:
         async with running(copy):
             proxy.plan = in_turn(Stalls(after=0))
@@ -137,7 +135,7 @@ def test_a_watch_on_which_nothing_is_ever_heard_ends_in_a_list(admin: Access, na
     through(admin, namespace, scenario, stall_timeout=3)
 
 
-def test_a_cluster_that_was_restored_from_a_backup_is_believed(admin: Access, namespace: str) -> None:
+def test_older_resource_versions_after_a_restore_are_accepted(admin: Access, namespace: str) -> None:
     """Its resourceVersions begin again below those we know."""
 
     async def scenario(proxy: Proxy, copy: Copy) -> None:
@@ -153,7 +151,7 @@ def test_a_cluster_that_was_restored_from_a_backup_is_believed(admin: Access, na
     through(admin, namespace, scenario)
 
 
-def test_a_list_that_ends_too_early_is_begun_again(admin: Access, namespace: str) -> None:
+def test_a_truncated_list_is_restarted(admin: Access, namespace: str) -> None:
     async def scenario(proxy: Proxy, copy: Copy) -> None:
         for n in range(20):
             await copy.write(f"m{n}", n)
@@ -166,7 +164,7 @@ def test_a_list_that_ends_too_early_is_begun_again(admin: Access, namespace: str
     through(admin, namespace, scenario)
 
 
-def test_a_server_that_does_not_stream_lists_is_asked_for_pages(fresh_plane: Callable[..., lab.Plane]) -> None:
+def test_servers_without_streaming_lists_are_paged(fresh_plane: Callable[..., lab.Plane]) -> None:
     plane = fresh_plane(apiserver_flags=["--feature-gates=WatchList=false"])
 
     async def scenario(proxy: Proxy, copy: Copy) -> None:

@@ -28,11 +28,11 @@ def ready(plane: lab.Plane) -> lab.Plane:
 
 
 @pytest.mark.parametrize("name", chart_sets.all_sets())
-def test_a_cluster_takes_every_object(ready: lab.Plane, name: str) -> None:
+def test_the_api_server_accepts_every_object(ready: lab.Plane, name: str) -> None:
     apply(ready, chart_sets.rendered(name), "--dry-run=server")
 
 
-def test_a_cluster_would_refuse_what_it_does_not_know(ready: lab.Plane) -> None:
+def test_unknown_fields_are_rejected(ready: lab.Plane) -> None:
     """So that taking everything means something."""
     made = chart_sets.rendered("defaults")
     misspelt = {**made.workload, "spec": {**made.workload["spec"], "replica": 1}}
@@ -56,7 +56,7 @@ def test_every_pod_is_admitted_where_restricted_is_enforced(ready: lab.Plane, na
         apply(ready, [{**pod, "metadata": metadata, "spec": spec}], "--dry-run=server")
 
 
-def test_one_that_could_become_root_is_not(ready: lab.Plane) -> None:
+def test_a_pod_that_could_become_root_is_rejected(ready: lab.Plane) -> None:
     (pod, *_) = pods(chart_sets.rendered("defaults"))
     spec = {**pod["spec"], "securityContext": {}, "serviceAccountName": "default"}
     metadata = {"name": "tried", "namespace": chart_sets.NAMESPACE}

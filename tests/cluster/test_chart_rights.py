@@ -33,7 +33,7 @@ REMOVING = {"deleteFailedNodes": True, "removal": NO_LIMITS}
 # Rights that a run need not use, and why they are granted.
 STREAMED = dict.fromkeys(
     ["* nodes list", "own pods list", f"own configmaps {LEDGER} list"],
-    "servers that cannot stream a list are asked for its pages: test_chart_on_old_kubernetes.py",
+    "servers that cannot stream a list are asked for its pages: tests/old_kubernetes",
 )
 
 
@@ -48,12 +48,12 @@ def test_a_controller_that_verifies(plane: lab.Plane, prefix: str, tmp_path: Pat
         passing, failing = run.join("passes", lab.PASSES), run.join("fails", lab.fails(seconds=0.2))
         hanging = run.join("hangs", lab.HANGS)
         with run.controller() as operator:
-            run.until("a node passed", lambda: operator.said("Node verified", node=passing))
-            run.until("a node failed", lambda: operator.said("Verification failed", node=failing))
+            run.until("a node passed", lambda: operator.logged("Node verified", node=passing))
+            run.until("a node failed", lambda: operator.logged("Verification failed", node=failing))
             run.until("a worker hangs", lambda: run.workers(hanging))
             (worker,) = run.workers(hanging)
             plane.kubectl("label", "pod", f"--namespace={prefix}", worker, "component-")
-            run.until("it was looked up", lambda: operator.said("Unusable worker pod deleted"))
+            run.until("it was looked up", lambda: operator.logged("Unusable worker pod deleted"))
             operator.stop()
         rbac.fit(run.release, spare=of_nodes_and_pods(STREAMED))
 
@@ -72,14 +72,16 @@ def test_a_controller_that_removes(plane: lab.Plane, prefix: str, tmp_path: Path
         passing, plain = run.join("passes", lab.PASSES), run.join("plain", fails)
         owned, named = (claims.make(run.join(by, fails, **of_karpenter(by)), by=by) for by in ("owner", "status"))
         with run.controller() as operator:
-            run.until("a node passed", lambda: operator.said("Node verified", node=passing))
+            run.until("a node passed", lambda: operator.logged("Node verified", node=passing))
             run.until("claims are gone", lambda: not {owned, named} & claims.names())
             run.until("the node is gone", lambda: plain not in run.nodes())
             operator.stop()
         rbac.fit(run.release, spare=STREAMED | rbac.EARLIER_LIFE)
 
 
-def test_a_controller_that_would_remove_and_is_alone(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
+def test_a_controller_in_dry_run_of_removal_without_leader_election(
+    plane: lab.Plane, prefix: str, tmp_path: Path
+) -> None:
     dry = {"deleteFailedNodes": True, "removal": {**NO_LIMITS, "dryRun": True}}
     of_karpenter = {"karpenter.sh/nodepool": "a", "karpenter.sh/registered": "true"}
     with (
@@ -90,19 +92,19 @@ def test_a_controller_that_would_remove_and_is_alone(plane: lab.Plane, prefix: s
         nodes = {by: run.join(by, lab.fails(seconds=0.2), **of_karpenter) for by in ("owner", "status")}
         made = {claims.make(node, by=by) for by, node in nodes.items()}
         with run.controller() as operator:
-            run.until("a node passed", lambda: operator.said("Node verified", node=passing))
+            run.until("a node passed", lambda: operator.logged("Node verified", node=passing))
             for node in nodes.values():
-                run.until("it would be removed", lambda on=node: operator.said("Removal blocked", node=on))
+                run.until("it would be removed", lambda on=node: operator.logged("Removal blocked", node=on))
             operator.stop()
         assert made <= claims.names()
         rbac.fit(run.release, spare=STREAMED | rbac.EARLIER_LIFE)
 
 
-def test_a_controller_that_only_looks(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
+def test_a_controller_in_dry_run(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
     with a_run(plane, prefix, tmp_path, nodeManagement=REMOVING, dryRun=True) as run:
         node = run.join("passes", lab.PASSES)
         with run.controller() as operator:
-            run.until("it would begin", lambda: operator.said("Dry run: effect skipped", on=node))
+            run.until("it would begin", lambda: operator.logged("Dry run: effect skipped", on=node))
         rbac.fit(run.release, spare=STREAMED)
 
 
@@ -123,7 +125,7 @@ def _work(release: Release, account: str, mounted: Path) -> None:
     """
     pod = worker_pod(Node("a", "uid"), 1, policy.template(configs.load(release.made.file)))
     (container,) = pod["spec"]["containers"]
-    told = {one["name"]: one["value"] for one in container["env"] if "value" in one}
+    reported = {one["name"]: one["value"] for one in container["env"] if "value" in one}
     host, port = release.plane.api_endpoint
     where = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)}
     release.mount(mounted, account=account)
@@ -133,7 +135,7 @@ def _work(release: Release, account: str, mounted: Path) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(mounted)],
-        env={**os.environ, **told, **where},
+        env={**os.environ, **reported, **where},
         capture_output=True,
         text=True,
         check=True,
@@ -152,7 +154,7 @@ def test_the_daemonset(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
         rbac.fit(release)
 
 
-def test_a_daemonset_that_only_looks(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
+def test_a_daemonset_in_dry_run(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
     with _daemonset(plane, prefix, dryRun=True) as release:
         release.mount(tmp_path)
         environment = environment_of(release, plane.api_endpoint, NODE_NAME="any", METRICS_PORT=str(_a_free_port()))
@@ -160,7 +162,7 @@ def test_a_daemonset_that_only_looks(plane: lab.Plane, prefix: str, tmp_path: Pa
             assert looking.stdout
             assert any("Dry run: no changes made" in line for line in looking.stdout)
             looking.terminate()
-            assert looking.wait(120) in (0, 1), "by what the checks said"
+            assert looking.wait(120) in (0, 1), "depending on the checks"
         rbac.fit(release)
 
 
@@ -198,7 +200,7 @@ WIDEST: Mapping[str, Mapping[str, Any]] = {
 
 
 @pytest.mark.parametrize("role", WIDEST)
-def test_everything_else_is_refused(plane: lab.Plane, prefix: str, role: str) -> None:
+def test_all_other_requests_are_rejected(plane: lab.Plane, prefix: str, role: str) -> None:
     """Asked verb by verb, kind by kind and namespace by namespace of those with the widest rights."""
     release = Release(plane, prefix, WIDEST[role])
     release.install()

@@ -23,7 +23,7 @@ def cluster() -> Iterator[Path]:
         yield kept_folder()
 
 
-def test_a_cluster_stays_until_it_is_taken_down(cluster: Path) -> None:
+def test_a_cluster_runs_until_down(cluster: Path) -> None:
     """It outlives the command that started it, is found by its name, and leaves nothing."""
     nodes = run_lab(
         "kubectl", "get", "nodes", "-o", "jsonpath={range .items[*]}{.metadata.name}={.spec.taints[0].key}{end}"
@@ -35,13 +35,13 @@ def test_a_cluster_stays_until_it_is_taken_down(cluster: Path) -> None:
 
 
 @pytest.mark.usefixtures("cluster")
-def test_kubectl_gets_all_that_follows_it() -> None:
+def test_kubectl_receives_all_following_arguments() -> None:
     """Options too, wherever they stand."""
     assert "fake-0" in run_lab("kubectl", "--request-timeout=20s", "get", "nodes").stdout
     assert "kubectl controls the Kubernetes cluster manager" in run_lab("kubectl", "--help").stdout
 
 
-def test_a_cluster_whose_processes_died_is_called_dead(cluster: Path) -> None:
+def test_a_cluster_whose_processes_died_is_reported_as_dead(cluster: Path) -> None:
     """As after a reboot of the machine; `down` still takes it away."""
     for pid in cleanup.processes(cluster):
         os.kill(pid, signal.SIGKILL)
@@ -50,7 +50,7 @@ def test_a_cluster_whose_processes_died_is_called_dead(cluster: Path) -> None:
     assert not traces(cluster)
 
 
-def test_clean_spares_a_cluster_that_is_to_stay(cluster: Path) -> None:
+def test_clean_keeps_a_running_cluster(cluster: Path) -> None:
     run_lab("clean")
     assert set(traces(cluster)) >= {"processes", "files"}
 
@@ -64,7 +64,7 @@ def test_a_shell_has_kubectl_and_its_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("cluster")
-def test_the_same_name_twice_is_refused() -> None:
+def test_the_same_name_twice_is_rejected() -> None:
     again = run_lab("up", "--nodes", "0")
     assert (again.returncode, again.stderr.count("\n")) == (1, 1)
     assert f"cluster '{NAME}' is up already" in again.stderr
@@ -94,11 +94,11 @@ def test_an_interrupted_up_leaves_nothing() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",  # the complaints name this process
 )
-def test_a_mistake_gets_one_sentence(words: list[str], complaint: str) -> None:
-    said = run_lab(*words)
-    assert said.returncode == 1
-    assert complaint in said.stderr
-    assert "Traceback" not in said.stderr
+def test_a_usage_error_is_one_line(words: list[str], complaint: str) -> None:
+    output = run_lab(*words)
+    assert output.returncode == 1
+    assert complaint in output.stderr
+    assert "Traceback" not in output.stderr
 
 
 @pytest.mark.parametrize(
@@ -111,19 +111,19 @@ def test_a_mistake_gets_one_sentence(words: list[str], complaint: str) -> None:
         (["--fake", "many"], "'many' is invalid; expected a number of nodes, 0 or more"),
     ],
 )
-def test_a_bad_value_gets_one_sentence(words: list[str], complaint: str) -> None:
-    said = run_lab("up", *words)
-    assert said.returncode == 2
-    assert complaint in said.stderr
+def test_an_invalid_value_is_reported_in_one_line(words: list[str], complaint: str) -> None:
+    output = run_lab("up", *words)
+    assert output.returncode == 2
+    assert complaint in output.stderr
 
 
-def test_down_twice_is_as_good_as_once() -> None:
-    said = run_lab("down")
-    assert (said.returncode, said.stderr) == (0, f"lab: there is no cluster '{NAME}'\n")
+def test_down_is_idempotent() -> None:
+    output = run_lab("down")
+    assert (output.returncode, output.stderr) == (0, f"lab: there is no cluster '{NAME}'\n")
 
 
 @pytest.mark.alone
-def test_runs_under_two_folders_spare_each_other(cluster: Path, tmp_path: Path) -> None:
+def test_runs_in_two_folders_are_independent(cluster: Path, tmp_path: Path) -> None:
     """Each has a slot 0, and must not take the other's for its own."""
     elsewhere = str(tmp_path)
     try:
@@ -136,39 +136,39 @@ def test_runs_under_two_folders_spare_each_other(cluster: Path, tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("as_root")
-def test_a_full_disk_gets_one_sentence(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "small", tmp_path], check=True)
     try:
-        said = run_lab("up", "--nodes", "0", KUBE_NODE_READY_LAB_DIR=str(tmp_path))
+        output = run_lab("up", "--nodes", "0", KUBE_NODE_READY_LAB_DIR=str(tmp_path))
     finally:
         subprocess.run(["umount", tmp_path], check=True)
-    assert said.returncode == 1
+    assert output.returncode == 1
     assert re.search(
-        rf"^lab: {tmp_path} has [01] MiB free, and to run a cluster takes about 500 MiB: ", said.stderr, re.MULTILINE
+        rf"^lab: {tmp_path} has [01] MiB free, and to run a cluster takes about 500 MiB: ", output.stderr, re.MULTILINE
     )
-    assert "Traceback" not in said.stderr
+    assert "Traceback" not in output.stderr
 
 
 @pytest.mark.usefixtures("as_root")
-def test_real_nodes_without_root_are_refused_in_one_sentence() -> None:
+def test_real_nodes_without_root_are_rejected_in_one_line() -> None:
     """As someone else than root: a user namespace without a mapping."""
-    said = run_lab("up", "--nodes", "1", prefix=("unshare", "--user"))
-    assert said.returncode == 1
-    assert said.stderr.startswith("lab: real nodes need root")
-    assert said.stderr.count("\n") == 1
+    output = run_lab("up", "--nodes", "1", prefix=("unshare", "--user"))
+    assert output.returncode == 1
+    assert output.stderr.startswith("lab: real nodes need root")
+    assert output.stderr.count("\n") == 1
 
 
 @pytest.mark.alone
 @pytest.mark.usefixtures("as_root")
 def test_without_root_there_are_simulated_nodes() -> None:
-    """A whole life without root: up, looked at, down."""
+    """A complete run without root: up, status, down."""
     before = machine()["programs"]
     lab = f"{sys.executable} -m lab --name {NAME}"
     life = f"trap '{lab} down' EXIT; {lab} up; {lab} kubectl get nodes"
-    said = subprocess.run(
+    output = subprocess.run(
         ["unshare", "--user", "sh", "-ec", life], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert said.returncode == 0, said.stderr
-    assert "real nodes need root, so these are simulated" in said.stderr
-    assert "fake-1" in said.stdout
+    assert output.returncode == 0, output.stderr
+    assert "real nodes need root, so these are simulated" in output.stderr
+    assert "fake-1" in output.stdout
     waiting.until("nothing of it runs", lambda: machine()["programs"] <= before, 180)

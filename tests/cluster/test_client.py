@@ -64,7 +64,7 @@ def patch(path: str, change: object, kind: PatchKind) -> Use:
     return lambda kube: kube.patch(path, body(change), kind)
 
 
-def test_a_json_patch_whose_test_fails_is_a_lost_race_and_changes_nothing(admin: Access, node: str) -> None:
+def test_a_json_patch_with_a_failed_test_is_a_conflict_and_changes_nothing(admin: Access, node: str) -> None:
     change = [
         {"op": "remove", "path": "/metadata/labels/kept"},
         {"op": "test", "path": "/spec/taints/0/key", "value": "other"},
@@ -74,12 +74,12 @@ def test_a_json_patch_whose_test_fails_is_a_lost_race_and_changes_nothing(admin:
     assert json.loads(use(admin, lambda kube: kube.get(node)))["metadata"]["labels"]["kept"] == "yes"
 
 
-def test_a_json_patch_of_something_that_is_not_there_is_a_lost_race(admin: Access, node: str) -> None:
+def test_a_json_patch_of_a_missing_object_is_a_conflict(admin: Access, node: str) -> None:
     with pytest.raises(Conflict):
         use(admin, patch(node, [{"op": "remove", "path": "/spec/taints/9"}], PatchKind.JSON))
 
 
-def test_a_json_patch_that_makes_the_object_invalid_is_refused_with_the_reason(admin: Access, node: str) -> None:
+def test_a_json_patch_that_makes_the_object_invalid_is_rejected_with_the_reason(admin: Access, node: str) -> None:
     change = [{"op": "add", "path": "/metadata/labels/bad", "value": "not good!"}]
     with pytest.raises(Rejected, match="a valid label must be") as refused:
         use(admin, patch(node, change, PatchKind.JSON))
@@ -87,18 +87,18 @@ def test_a_json_patch_that_makes_the_object_invalid_is_refused_with_the_reason(a
 
 
 @pytest.mark.parametrize("kind", [PatchKind.STRATEGIC, PatchKind.MERGE])
-def test_a_patch_for_another_life_of_the_node_is_a_lost_race(admin: Access, node: str, kind: PatchKind) -> None:
+def test_a_patch_for_another_uid_is_a_conflict(admin: Access, node: str, kind: PatchKind) -> None:
     change = {"metadata": {"uid": NOBODY, "annotations": {"a": "b"}}}
     with pytest.raises(Conflict):
         use(admin, patch(f"{node}/status", change, kind))
 
 
-def test_a_patch_of_a_past_version_is_a_lost_race(admin: Access, node: str) -> None:
+def test_a_patch_of_an_outdated_version_is_a_conflict(admin: Access, node: str) -> None:
     with pytest.raises(Conflict):
         use(admin, patch(node, {"metadata": {"resourceVersion": "1"}}, PatchKind.MERGE))
 
 
-def test_a_replace_of_a_past_version_is_a_lost_race(admin: Access, node: str) -> None:
+def test_a_replace_of_an_outdated_version_is_a_conflict(admin: Access, node: str) -> None:
     async def late(kube: KubeClient) -> None:
         seen = await kube.get(node)
         await kube.patch(node, body({"metadata": {"labels": {"new": "1"}}}), PatchKind.MERGE)
@@ -108,7 +108,7 @@ def test_a_replace_of_a_past_version_is_a_lost_race(admin: Access, node: str) ->
         use(admin, late)
 
 
-def test_a_delete_of_another_life_deletes_nothing(admin: Access, node: str) -> None:
+def test_a_delete_for_another_uid_deletes_nothing(admin: Access, node: str) -> None:
     with pytest.raises(Conflict, match="does not match the UID"):
         use(admin, lambda kube: kube.delete(node, uid=NOBODY))
     uid = json.loads(use(admin, lambda kube: kube.get(node)))["metadata"]["uid"]
@@ -117,7 +117,7 @@ def test_a_delete_of_another_life_deletes_nothing(admin: Access, node: str) -> N
         use(admin, lambda kube: kube.get(node))
 
 
-def test_a_pod_that_exists_already_is_said_to(admin: Access, namespace: str) -> None:
+def test_creating_an_existing_pod_is_already_exists(admin: Access, namespace: str) -> None:
     pods = f"/api/v1/namespaces/{namespace}/pods"
     use(admin, lambda kube: kube.create(pods, a_pod("twice")))
     with pytest.raises(AlreadyExists, match='pods "twice" already exists'):
@@ -141,15 +141,13 @@ def test_a_pod_that_exists_already_is_said_to(admin: Access, namespace: str) -> 
         (lambda kube: kube.get(NODES, resourceVersion="99999999"), Unreachable, "Too large resource version"),
     ],
 )
-def test_each_answer_of_the_server_has_its_error(
-    admin: Access, attempt: Use, answer: type[KubeError], why: str
-) -> None:
+def test_each_status_code_has_its_error(admin: Access, attempt: Use, answer: type[KubeError], why: str) -> None:
     with pytest.raises(answer, match=why) as raised:
         use(admin, attempt)
     assert type(raised.value) is answer
 
 
-def test_who_lacks_a_right_is_refused_with_the_servers_words(plane: lab.Plane, namespace: str) -> None:
+def test_a_missing_permission_is_forbidden_with_the_servers_message(plane: lab.Plane, namespace: str) -> None:
     someone = access(plane.kubeconfig(f"{namespace}/default"))
     assert someone.namespace == "default"
     with pytest.raises(Rejected, match="cannot list resource") as refused:
@@ -158,7 +156,7 @@ def test_who_lacks_a_right_is_refused_with_the_servers_words(plane: lab.Plane, n
     assert str(refused.value).startswith("GET /api/v1/nodes: nodes is forbidden")
 
 
-def test_calls_are_counted_by_what_they_are_about(admin: Access, node: str) -> None:
+def test_calls_are_counted_by_resource(admin: Access, node: str) -> None:
     calls: list[Call] = []
 
     async def some(kube: KubeClient) -> None:
@@ -191,11 +189,11 @@ def test_calls_are_counted_by_what_they_are_about(admin: Access, node: str) -> N
         ("/version", ""),
     ],
 )
-def test_a_path_is_about_a_resource(path: str, about: str) -> None:
+def test_a_path_has_a_resource(path: str, about: str) -> None:
     assert resource(path) == about
 
 
-def test_the_server_knows_us_by_name_and_version(plane: lab.Plane, admin: Access) -> None:
+def test_the_user_agent_has_name_and_version(plane: lab.Plane, admin: Access) -> None:
     agents: list[str] = []
 
     async def scenario(proxy: Proxy, kube: KubeClient) -> None:
@@ -235,7 +233,7 @@ def through(admin: Access, scenario: Callable[[Proxy, KubeClient], Awaitable[Non
 
 
 @pytest.mark.parametrize("fault", [Cuts(), Cuts(after=20), Says(500), Says(503, b"no upstream"), Says(504)])
-def test_half_an_answer_and_no_answer_are_unreachable(admin: Access, fault: Cuts | Says) -> None:
+def test_a_partial_response_and_no_response_are_unreachable(admin: Access, fault: Cuts | Says) -> None:
     async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = lambda _: fault
         with pytest.raises(Unreachable):
@@ -247,7 +245,7 @@ def test_half_an_answer_and_no_answer_are_unreachable(admin: Access, fault: Cuts
 
 
 @pytest.mark.parametrize("fault", [Stalls(after=0), Stalls(after=20)])
-def test_a_call_ends_within_its_time(admin: Access, fault: Stalls) -> None:
+def test_a_call_ends_within_its_timeout(admin: Access, fault: Stalls) -> None:
     async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = lambda _: fault
         async with asyncio.timeout(20):
@@ -257,7 +255,7 @@ def test_a_call_ends_within_its_time(admin: Access, fault: Stalls) -> None:
     through(admin, scenario)
 
 
-def test_throttling_says_when_to_come_back(admin: Access) -> None:
+def test_throttling_has_a_retry_after(admin: Access) -> None:
     async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = lambda _: Says(429, b"Too many requests, please try again later.\n", {"Retry-After": "7"})
         with pytest.raises(Throttled, match="Too many requests") as throttled:
@@ -267,7 +265,7 @@ def test_throttling_says_when_to_come_back(admin: Access) -> None:
     through(admin, scenario)
 
 
-def test_a_forgotten_version_is_gone(admin: Access) -> None:
+def test_an_expired_version_is_gone(admin: Access) -> None:
     async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = lambda _: Says(410, body({"reason": "Expired", "message": "too old resource version"}))
         with pytest.raises(Expired, match="too old"):
@@ -291,7 +289,7 @@ def test_a_redirect_is_not_followed(admin: Access) -> None:
     through(admin, scenario)
 
 
-def test_a_watch_that_falls_silent_is_noticed(admin: Access) -> None:
+def test_a_silent_watch_is_detected(admin: Access) -> None:
     async def scenario(proxy: Proxy, kube: KubeClient) -> None:
         proxy.plan = in_turn(Stalls(after=10))
         with pytest.raises(WatchStalled):
@@ -302,7 +300,7 @@ def test_a_watch_that_falls_silent_is_noticed(admin: Access) -> None:
     through(admin, scenario)
 
 
-def test_long_lines_arrive_whole(admin: Access, namespace: str) -> None:
+def test_long_lines_are_complete(admin: Access, namespace: str) -> None:
     """An object of nearly a megabyte comes in many pieces."""
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
     large = body({"metadata": {"name": "large"}, "data": {"x": "y" * 900_000}})
@@ -317,6 +315,6 @@ def test_long_lines_arrive_whole(admin: Access, namespace: str) -> None:
     assert {"large", "small"} <= found
 
 
-def test_no_server_at_all_is_unreachable(admin: Access) -> None:
+def test_a_closed_port_is_unreachable(admin: Access) -> None:
     with pytest.raises(Unreachable, match="GET /version: "):
         use(Access("http://127.0.0.1:9", "default", admin.tls), lambda kube: kube.get("/version"))

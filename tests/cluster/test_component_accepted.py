@@ -54,7 +54,7 @@ class Server:
 
     def refusals(self, objects: list[Json]) -> list[str]:
         """What it says to those of the objects that it refuses."""
-        return [said for one in objects if (said := self._refusal(one))]
+        return [output for one in objects if (output := self._refusal(one))]
 
     def _refusal(self, one: Json) -> str:
         try:
@@ -85,13 +85,13 @@ def server(plane: lab.Plane) -> Iterator[Server]:
     plane.client.delete(Namespace, OURS)
 
 
-def test_the_server_finds_fault_with_a_field_that_it_does_not_know(server: Server) -> None:
+def test_the_server_rejects_unknown_fields(server: Server) -> None:
     """Else all that follows would prove nothing."""
     (daemon_set,) = moved(rendered())
     assert server.refusals([daemon_set]) == []
     daemon_set["spec"]["template"]["spec"]["hostPid"] = True
-    (said,) = server.refusals([daemon_set])
-    assert 'unknown field "spec.template.spec.hostPid"' in said or "hostPid: field not declared in schema" in said
+    (output,) = server.refusals([daemon_set])
+    assert 'unknown field "spec.template.spec.hostPid"' in output or "hostPid: field not declared in schema" in output
 
 
 @pytest.mark.parametrize("text", [FLUENTD, NODE_EXPORTER, WHOLE], ids=["fluentd", "node-exporter", "every field"])
@@ -116,8 +116,8 @@ def test_unusual_valid_manifests_are_accepted(server: Server, what: str) -> None
 
 @pytest.mark.parametrize("case", REFUSALS, ids=[case.what for case in REFUSALS])
 def test_rejected_manifests_are_rejected_by_the_server_or_listed_as_stricter(server: Server, case: Refusal) -> None:
-    said = server.refusals(moved(resources.render(loaded(case.changes).input)))
+    output = server.refusals(moved(resources.render(loaded(case.changes).input)))
     if case.what in STRICTER:
-        assert said == []
+        assert output == []
     else:
-        assert any(words(case) in one for one in said), said
+        assert any(words(case) in one for one in output), output

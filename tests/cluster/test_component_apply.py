@@ -160,7 +160,7 @@ def test_a_changed_secret_rolls_the_pods_and_is_never_shown(tool: Tool, prefix: 
     assert not old & _pods(tool, prefix)
 
 
-def test_what_a_manifest_no_longer_asks_for_is_deleted_and_nothing_else(tool: Tool, prefix: str) -> None:
+def test_only_objects_that_left_the_manifest_are_deleted(tool: Tool, prefix: str) -> None:
     tool.does("apply", "-f", tool.write("agent.yaml", everything("agent", prefix)))
     ours = tool.live("configmap", "agent-config", prefix)
     assert ours
@@ -229,7 +229,7 @@ def test_nothing_is_applied_if_a_later_manifest_is_rejected(tool: Tool, prefix: 
     assert tool.live("namespace", prefix) is None
 
 
-def test_a_policy_is_asked_in_the_namespace_itself_before_anything_else_is_made(tool: Tool, prefix: str) -> None:
+def test_policies_of_the_namespace_are_checked_before_any_object_is_created(tool: Tool, prefix: str) -> None:
     tool.plane.apply(POLICY.format(name=prefix))
     manifest = everything("agent", prefix)
     manifest["spec"]["pod_labels"] = {"forbidden": prefix}
@@ -251,7 +251,7 @@ def test_a_policy_is_asked_in_the_namespace_itself_before_anything_else_is_made(
     assert not [name for name in tool.versions(prefix) if "/agent" in name]
 
 
-def test_a_policy_of_another_namespace_stops_nothing(tool: Tool, prefix: str) -> None:
+def test_policies_of_other_namespaces_do_not_apply(tool: Tool, prefix: str) -> None:
     """Not even one of the namespace in which objects are tried for one that is yet to be made."""
     quota = ["--hard=count/configmaps=0", "-n", "default"]
     tool.plane.kubectl("create", "quota", prefix, *quota)
@@ -316,7 +316,7 @@ def test_a_namespace_of_another_owner_is_neither_changed_nor_deleted(tool: Tool,
     assert tool.live("namespace", prefix) == before
 
 
-def test_what_the_pods_still_use_is_not_deleted(tool: Tool, prefix: str) -> None:
+def test_objects_in_use_by_pods_are_not_deleted(tool: Tool, prefix: str) -> None:
     manifest = everything("agent", prefix)
     tool.does("apply", "-f", tool.write("agent.yaml", manifest))
     del manifest["spec"]["config_maps"], manifest["spec"]["rbac"]
@@ -335,7 +335,7 @@ def test_one_manifest_can_create_the_namespace_of_another(tool: Tool, prefix: st
     assert tool.live("daemonset", "guest", prefix)
 
 
-def test_a_rollout_that_is_late_stops_no_other(tool: Tool, prefix: str) -> None:
+def test_a_slow_rollout_does_not_stop_others(tool: Tool, prefix: str) -> None:
     late = an_agent("late", prefix, priority_class_name="there-is-none")
 
     ended = tool.run("apply", "-f", tool.write("agents.yaml", late, an_agent("fine", prefix)), "--timeout", "12s")
@@ -377,7 +377,7 @@ def test_a_rollout_without_pods_times_out_with_the_reason(tool: Tool, prefix: st
     assert "no PriorityClass with name there-is-none was found" in last
 
 
-def test_two_agents_in_one_namespace_do_not_meet(tool: Tool, prefix: str) -> None:
+def test_two_agents_in_one_namespace_do_not_conflict(tool: Tool, prefix: str) -> None:
     both = tool.write("agents.yaml", everything("one", prefix), everything("two", prefix))
     tool.does("apply", "-f", both)
 
@@ -441,7 +441,7 @@ def test_replacing_the_originals_daemon_set_ends_its_pods_and_no_others(tool: To
     assert _pods(tool, prefix) == new
 
 
-def test_deleting_takes_the_pods_first_and_leaves_the_namespace(tool: Tool, prefix: str) -> None:
+def test_delete_removes_the_pods_first_and_keeps_the_namespace(tool: Tool, prefix: str) -> None:
     file = tool.write("agent.yaml", everything("agent", prefix))
     tool.does("apply", "-f", file)
 
@@ -456,8 +456,8 @@ def test_deleting_takes_the_pods_first_and_leaves_the_namespace(tool: Tool, pref
     assert not [name for name in tool.versions(prefix) if "/agent" in name]
     would = tool.does("delete", "-f", file, "--dry-run", "--delete-namespace")
     assert would == f"would delete Namespace {prefix} and everything in it\n"
-    said = tool.run("delete", "-f", file, "--delete-namespace")
-    assert f"Namespace {prefix} is being deleted with everything in it" in said.err
+    output = tool.run("delete", "-f", file, "--delete-namespace")
+    assert f"Namespace {prefix} is being deleted with everything in it" in output.err
     waiting.until("the namespace is gone", lambda: tool.live("namespace", prefix) is None, 180)
 
 
@@ -483,7 +483,7 @@ def test_a_terminating_namespace_is_an_error(
     assert reason.strip() == f"Namespace {prefix} is being deleted; wait until it is gone and retry"
 
 
-def test_a_deployment_that_was_killed_is_finished_by_the_next(tool: Tool, prefix: str) -> None:
+def test_an_interrupted_deployment_is_completed_by_the_next(tool: Tool, prefix: str) -> None:
     file = tool.write("agent.yaml", everything("agent", prefix))
     with subprocess.Popen(
         [*COMMAND, "apply", "-f", file], stderr=subprocess.PIPE, text=True, env=tool.environment
@@ -508,7 +508,7 @@ def test_a_missing_right_is_named(tool: Tool, prefix: str) -> None:
     assert 'cannot get resource "daemonsets"' in refused.err
 
 
-def test_a_server_that_does_not_answer_is_one_sentence(tool: Tool, prefix: str) -> None:
+def test_an_unresponsive_server_is_reported_in_one_line(tool: Tool, prefix: str) -> None:
     away = tool.folder / "away.kubeconfig"
     away.write_text(tool.kubeconfig.read_text().replace(tool.plane.url, "https://127.0.0.1:9"))
     manifest = an_agent("agent", prefix, create_namespace=False)
@@ -520,7 +520,7 @@ def test_a_server_that_does_not_answer_is_one_sentence(tool: Tool, prefix: str) 
     assert "https://127.0.0.1:9" in failed.err
 
 
-def test_an_address_that_should_begin_with_https_is_said_to(tool: Tool, prefix: str) -> None:
+def test_an_address_without_https_is_reported(tool: Tool, prefix: str) -> None:
     plain = tool.folder / "plain.kubeconfig"
     plain.write_text(tool.kubeconfig.read_text().replace("https://", "http://"))
 
@@ -531,7 +531,7 @@ def test_an_address_that_should_begin_with_https_is_said_to(tool: Tool, prefix: 
     assert "expected an https:// URL, because http:// would send the user's credentials unencrypted" in failed.err
 
 
-def test_an_unknown_context_is_named_with_those_that_are_there(tool: Tool, prefix: str) -> None:
+def test_an_unknown_context_is_reported_with_the_available_ones(tool: Tool, prefix: str) -> None:
     failed = tool.run(
         "outputs", "-f", tool.write("agent.yaml", an_agent("agent", prefix)), "--kube-context", "production"
     )

@@ -36,20 +36,22 @@ class Cluster:
     plane: lab.Plane
     folder: Path
 
-    def make(self, wanted: Json, provider: Json) -> Json:
+    def make(self, expected: Json, provider: Json) -> Json:
         assert provider["enableServerSideApply"] == "true"
-        kubeconfig = self.folder / f"{wanted['kind']}-{wanted['metadata']['name']}.kubeconfig"  # several at once
+        kubeconfig = (
+            self.folder / f"{expected['kind']}-{expected['metadata']['name']}.kubeconfig"
+        )  # several simultaneously
         kubeconfig.write_text(provider["kubeconfig"])
-        if wanted["kind"] == "Namespace":
+        if expected["kind"] == "Namespace":
             time.sleep(0.5)  # whatever does not wait for it is refused by the server
-        made = self.apply(wanted, f"--kubeconfig={kubeconfig}")
-        if wanted["kind"] == "DaemonSet":
+        made = self.apply(expected, f"--kubeconfig={kubeconfig}")
+        if expected["kind"] == "DaemonSet":
             self.kubectl(made, "rollout", "status", "--timeout=60s", f"daemonset/{made['metadata']['name']}")
         return self.get(made)
 
-    def apply(self, wanted: Json, *more: str) -> Json:
+    def apply(self, expected: Json, *more: str) -> Json:
         words = ("apply", "--server-side", f"--field-manager={MANAGER}", "--output=json", "--filename=-", *more)
-        made: Json = json.loads(self.plane.kubectl(_BOUND, *words, standard_input=json.dumps(wanted)))
+        made: Json = json.loads(self.plane.kubectl(_BOUND, *words, standard_input=json.dumps(expected)))
         return made
 
     def get(self, one: Json) -> Json:
@@ -117,7 +119,7 @@ def test_the_server_holds_what_a_direct_apply_makes(cluster: Cluster) -> None:
         assert lasting(cluster.get(one)) == by_pulumi
 
 
-def test_what_others_need_is_there_first(deployed: pulumi_monitor.Run) -> None:
+def test_dependencies_are_created_first(deployed: pulumi_monitor.Run) -> None:
     kinds = {one.urn: one.type.rpartition(":")[2] for one in deployed.resources}
     needed = {kinds[one.urn]: {kinds[urn] for urn in one.dependencies} for one in deployed.of_kubernetes}
     assert needed == {
@@ -147,21 +149,21 @@ def test_every_object_belongs_to_the_component_and_goes_to_the_programs_cluster(
     assert {one.version for one in [provider, *deployed.of_kubernetes]} == {PROVIDER_VERSION}
 
 
-def test_what_is_secret_is_marked_on_its_way_there_and_back(deployed: pulumi_monitor.Run) -> None:
+def test_secrets_are_marked_in_both_directions(deployed: pulumi_monitor.Run) -> None:
     secrets = [one for one in deployed.of_kubernetes if one.type == "kubernetes:core/v1:Secret"]
     assert [(one.inputs["data"][MARK], one.secret_outputs) for one in secrets] == [(SECRET_MARK, ("data",))] * 2
     assert deployed.only("pulumi:providers:kubernetes").inputs["kubeconfig"][MARK] == SECRET_MARK
 
 
 def test_the_stack_exports_the_state_of_the_pods(deployed: pulumi_monitor.Run) -> None:
-    said = {
+    output = {
         "namespace": NAME,
         "daemonset_name": NAME,
         "desired_number_scheduled": "2",
         "current_number_scheduled": "2",
         "number_ready": "2",
     }
-    assert deployed.outputs == {deployed.only("pulumi:pulumi:Stack").urn: said, deployed.only(_COMPONENT).urn: said}
+    assert deployed.outputs == {deployed.only("pulumi:pulumi:Stack").urn: output, deployed.only(_COMPONENT).urn: output}
 
 
 def test_a_second_run_changes_nothing(cluster: Cluster, deployed: pulumi_monitor.Run) -> None:

@@ -139,7 +139,7 @@ def test_the_pages_commands_succeed(tool: Tool) -> None:
     examples.save(tool.folder)
     folders = [Path(sys.executable).parent, tool.plane.programs.path("kubectl").parent]
     environment = tool.environment | {"PATH": f"{':'.join(map(str, folders))}:{os.environ['PATH']}"}
-    said = []
+    output = []
     for block in examples.blocks("sh"):
         done = subprocess.run(
             ["bash", "-c", SHELL + block],
@@ -151,10 +151,10 @@ def test_the_pages_commands_succeed(tool: Tool) -> None:
             timeout=240,
         )
         assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
-        said.append(done.stdout)
+        output.append(done.stdout)
 
     def of(command: str) -> str:
-        return next(out for block, out in zip(examples.blocks("sh"), said, strict=True) if command in block)
+        return next(out for block, out in zip(examples.blocks("sh"), output, strict=True) if command in block)
 
     assert of("kubectl get pods").count("fluentd-logger-") == NODES
     assert f'number_ready: "{NODES}"' in of("-o manifest")

@@ -36,8 +36,8 @@ class World:
     def get(self, one: Object) -> Object | None:
         words = ["get", one["kind"], one["metadata"]["name"], "--ignore-not-found", "--show-managed-fields"]
         words += [f"--namespace={one['metadata'].get('namespace', '')}", "--output=json"]
-        said = self.plane.kubectl(*words)
-        return json.loads(said) if said else None
+        output = self.plane.kubectl(*words)
+        return json.loads(output) if output else None
 
     def daemon_set(self) -> Object:
         found = self.get({"kind": "DaemonSet", "metadata": {"name": NAME, "namespace": self.namespace}})
@@ -66,7 +66,7 @@ def lasting(found: Mapping[str, Any]) -> Object:
     return {key: value for key, value in found.items() if key != "status"} | {"metadata": metadata}
 
 
-def test_it_makes_what_a_direct_apply_makes_and_takes_it_all_away(world: World) -> None:
+def test_it_creates_what_a_direct_apply_creates_and_deletes_all_of_it(world: World) -> None:
     given = an_agent(world.namespace)
     world.terraform.init(terraform.module(given))
     world.terraform.apply("-var=delete_namespace=true")
@@ -81,7 +81,7 @@ def test_it_makes_what_a_direct_apply_makes_and_takes_it_all_away(world: World) 
     assert list(map(lasting, by_terraform)) == list(map(lasting, world.found()))
 
 
-def test_what_is_applied_needs_nothing_more_until_it_changes(world: World) -> None:
+def test_a_second_plan_is_empty_until_something_changes(world: World) -> None:
     made = world.terraform
     made.init(terraform.module(an_agent(world.namespace)))
     assert set(made.plan().values()) == {"create"}
@@ -104,10 +104,10 @@ def test_output_of_terraform_contains_no_secret(world: World) -> None:
     made.write(terraform.module(an_agent(world.namespace, container=a_container(password=changed))))
     assert made.plan() == {"secret_agent-env-secrets": "update", "daemon_set": "update"}
     made.apply()
-    assert "data: (sensitive value)" in made.said
+    assert "data: (sensitive value)" in made.output
     for secret in (PASSWORD, LOGINS, changed):
-        assert secret not in made.said
-        assert base64.b64encode(secret.encode()).decode() not in made.said
+        assert secret not in made.output
+        assert base64.b64encode(secret.encode()).decode() not in made.output
 
 
 def test_an_apply_waits_for_all_nodes_unless_disabled(world: World) -> None:
@@ -121,7 +121,7 @@ def test_an_apply_waits_for_all_nodes_unless_disabled(world: World) -> None:
     assert (status["updatedNumberScheduled"], status["numberAvailable"]) == (NODES, NODES)
 
 
-def test_what_someone_else_has_changed_is_changed_back_only_if_that_is_asked_for(world: World) -> None:
+def test_changes_of_other_managers_are_reverted_only_with_force(world: World) -> None:
     made = world.terraform
     made.init(terraform.module(an_agent(world.namespace)))
     made.apply("-var=wait_for_rollout=false")

@@ -51,14 +51,14 @@ def whole(site: Site, name: str) -> dict[str, Any]:
     return found
 
 
-def test_status_tells_what_nodes_wait_for_and_then_that_they_need_not(
+def test_status_reports_what_nodes_wait_for_until_they_are_verified(
     site: Site, console: Console, tmp_path: Path
 ) -> None:
     names = site.join(2).names
     before = console.ask("status", *names)
     assert before.returncode == 1
     assert "the controller to begin attempt 1" in before.stdout
-    assert all(node["gated"] and not node["verified"] for node in console.told(*names))
+    assert all(node["gated"] and not node["verified"] for node in console.status(*names))
     late = console.ask("status", "--until=verified", "--timeout=1s", *names)
     assert (late.returncode, "2 nodes not verified within 1 s" in late.stderr) == (1, True)
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):
@@ -68,10 +68,10 @@ def test_status_tells_what_nodes_wait_for_and_then_that_they_need_not(
     after = console.ask("status", *names)
     assert after.returncode == 0
     assert after.stdout.splitlines()[-1] == "2 nodes: 2 verified"
-    assert all(node["labelled"] and node["attempt"] == 1 for node in console.told(*names))
+    assert all(node["labelled"] and node["attempt"] == 1 for node in console.status(*names))
 
 
-def test_status_chooses_sorts_and_groups(site: Site, console: Console) -> None:
+def test_status_filters_sorts_and_groups(site: Site, console: Console) -> None:
     names = site.join(3).names
     for name, zone, disk in zip(names, ("b", "a", "b"), ("ssd", "ssd", "hdd"), strict=True):
         site.plane.kubectl("label", "node", name, "--overwrite", f"topology.kubernetes.io/zone={zone}", f"disk={disk}")
@@ -94,20 +94,20 @@ def test_a_failing_node_is_explained(site: Site, console: Console, tmp_path: Pat
     install(site, config)
     with operating(tmp_path, site.plane.kubeconfig(), config):
         site.until("it is given up", lambda: site.node(name).record.failures == 1)
-        (told,) = console.told(name)
-        assert told["phase"] == "exhausted"
-        assert told["checks"] == [{"name": "dns", "ok": False, "ms": 10003, "applies": True}]
-        assert 3500 < told["next"]["seconds"] <= 3600
+        (reported,) = console.status(name)
+        assert reported["phase"] == "exhausted"
+        assert reported["checks"] == [{"name": "dns", "ok": False, "ms": 10003, "applies": True}]
+        assert 3500 < reported["next"]["seconds"] <= 3600
         site.until("its Events are there", lambda: "VerificationFailed" in console.ask("explain", name).stdout)
         story = console.ask("explain", name)
     assert story.returncode == 1
     assert f"Closed by {site.gate.key}:NoSchedule" in story.stdout
     assert "dns example.com  FAILED   10003 ms  timed out" in story.stdout
     assert "Attempt 2 begins in 1 h" in story.stdout or "Attempt 2 begins in 59 min" in story.stdout
-    assert f"kubectl logs --namespace={site.namespace} {told['worker']['name']}" in story.stdout
+    assert f"kubectl logs --namespace={site.namespace} {reported['worker']['name']}" in story.stdout
 
 
-def test_verify_touches_our_label_and_our_record_and_nothing_else(site: Site, console: Console, tmp_path: Path) -> None:
+def test_verify_changes_only_our_label_and_record(site: Site, console: Console, tmp_path: Path) -> None:
     (name,) = site.join(taints=(FOREIGN,)).names
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):
         site.until("it is verified", lambda: site.released(name) and not site.workers())
@@ -129,7 +129,7 @@ def test_verify_touches_our_label_and_our_record_and_nothing_else(site: Site, co
     assert after == before
 
 
-def test_a_write_that_comes_too_late_is_made_again(site: Site, console: Console) -> None:
+def test_a_conflicting_write_is_retried(site: Site, console: Console) -> None:
     """The kubelet writes to its Node all the time."""
     (name,) = site.join().names
     installed = Installed(site.policy, site.namespace)
@@ -145,7 +145,7 @@ def test_a_write_that_comes_too_late_is_made_again(site: Site, console: Console)
     assert site.node(name).record.reason == again.ASKED
 
 
-def test_a_verified_node_and_one_from_before_the_install_prove_themselves_when_asked(
+def test_verify_requests_a_proof_of_verified_and_of_existing_nodes(
     site: Site, console: Console, tmp_path: Path
 ) -> None:
     (name,) = site.join().names
@@ -160,7 +160,7 @@ def test_a_verified_node_and_one_from_before_the_install_prove_themselves_when_a
         assert "it stays open, even if it fails" in asked.stdout
 
 
-def test_an_exhausted_node_is_tried_at_once_and_the_verdict_is_the_exit_code(
+def test_an_exhausted_node_is_retried_immediately_and_the_verdict_is_the_exit_code(
     site: Site, console: Console, tmp_path: Path
 ) -> None:
     nodes = site.join(verdict=lab.fails("dns: no answer"))
@@ -177,7 +177,7 @@ def test_an_exhausted_node_is_tried_at_once_and_the_verdict_is_the_exit_code(
         assert site.released(name)
 
 
-def test_a_worker_at_work_is_left_to_it(site: Site, console: Console, tmp_path: Path) -> None:
+def test_a_running_worker_is_not_interrupted(site: Site, console: Console, tmp_path: Path) -> None:
     (name,) = site.join(verdict=lab.HANGS).names
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):
         site.until("a worker runs", site.workers)
@@ -191,7 +191,7 @@ def blocked(site: Site, name: str) -> list[str]:
     return [str(event.message) for event in site.events(name) if event.reason == "RemovalBlocked"]
 
 
-def test_a_pause_is_heeded_until_it_ends(site: Site, console: Console, tmp_path: Path) -> None:
+def test_a_pause_lasts_until_resume(site: Site, console: Console, tmp_path: Path) -> None:
     config = site.config(
         nodeManagement={"deleteFailedNodes": True, "removal": {"maxFailingPercent": 100}},
         reconciliation={"maxRetries": 1, "exhaustedRetrySeconds": 2, "backoffSeconds": 0.2, "maxBackoffSeconds": 1},
@@ -247,8 +247,8 @@ subjects: [{{kind: ServiceAccount, name: person, namespace: {namespace}}}]
 """
 
 
-def test_a_pause_where_nothing_is_installed_is_none(site: Site) -> None:
-    """Whoever has the wrong namespace would rest assured, and lose nodes."""
+def test_a_pause_without_an_installation_is_an_error(site: Site) -> None:
+    """Otherwise a wrong namespace would look like success, and nodes would be lost."""
     asked = Console(site).ask("pause")
     assert asked.returncode == 2
     assert "nothing was paused: no removal ledger and no valid configuration were found" in asked.stderr
@@ -256,8 +256,8 @@ def test_a_pause_where_nothing_is_installed_is_none(site: Site) -> None:
     assert "kube-node-ready-removals" not in site.plane.kubectl("get", "configmaps", f"--namespace={site.namespace}")
 
 
-def test_under_dry_run_nobody_is_asked_to_verify(site: Site) -> None:
-    """The label would go, and nobody would put it back."""
+def test_verify_is_rejected_in_dry_run(site: Site) -> None:
+    """The label would be removed and not restored."""
     install(site, site.config(dryRun=True))
     (name,) = site.join().names
     site.plane.kubectl("label", "node", name, f"{LABEL}=true")
@@ -266,7 +266,7 @@ def test_under_dry_run_nobody_is_asked_to_verify(site: Site) -> None:
     assert site.node(name).labelled
 
 
-def test_a_right_to_watch_the_ledger_alone_is_enough(site: Site) -> None:
+def test_the_permission_to_watch_the_ledger_is_sufficient(site: Site) -> None:
     install(site, site.config(nodeManagement={"deleteFailedNodes": True}))
     (name,) = site.join().names
     for grant in (ACCOUNT, MAY_LIST_NODES, MAY_WATCH_THE_LEDGER):
@@ -274,8 +274,8 @@ def test_a_right_to_watch_the_ledger_alone_is_enough(site: Site) -> None:
     person = Console(site, site.plane.kubeconfig(f"{site.namespace}/person"))
 
     def is_granted() -> bool:
-        said = person.ask("status", name)
-        return said.returncode != NO_ACCESS and "configmaps" not in said.stderr
+        output = person.ask("status", name)
+        return output.returncode != NO_ACCESS and "configmaps" not in output.stderr
 
     waiting.until("the rights are there", is_granted, 180)
     watched = person.ask("status", "--watch", "--timeout=1s", name)
@@ -284,7 +284,7 @@ def test_a_right_to_watch_the_ledger_alone_is_enough(site: Site) -> None:
     assert "you are not allowed to watch pods" in watched.stderr, "which was not granted"
 
 
-def test_a_missing_right_is_named_and_what_can_be_told_is_told(site: Site, console: Console) -> None:
+def test_a_missing_permission_is_reported_with_all_other_output(site: Site, console: Console) -> None:
     (name,) = site.join().names
     site.plane.apply(ACCOUNT.format(namespace=site.namespace))
     person = Console(site, site.plane.kubeconfig(f"{site.namespace}/person"))
@@ -294,10 +294,10 @@ def test_a_missing_right_is_named_and_what_can_be_told_is_told(site: Site, conso
     assert refused.stdout == ""
     site.plane.apply(MAY_LIST_NODES.format(namespace=site.namespace))
     waiting.until("the right is there", lambda: person.ask("status", name).returncode != NO_ACCESS, 180)
-    told = person.ask("status", name)
-    assert name in told.stdout
+    reported = person.ask("status", name)
+    assert name in reported.stdout
     for resource in ("configmaps", "pods"):
-        assert f'you are not allowed to list {resource} in the namespace "{site.namespace}"' in told.stderr
+        assert f'you are not allowed to list {resource} in the namespace "{site.namespace}"' in reported.stderr
     assert person.ask("status", "--watch", "--timeout=1s", name).stdout.split()[1:2] == [name]
     asked = person.ask("pause", name)
     assert (asked.returncode, 'ask for the verb "patch" on "nodes"' in asked.stderr) == (3, True)
@@ -306,11 +306,11 @@ def test_a_missing_right_is_named_and_what_can_be_told_is_told(site: Site, conso
     assert console.ask("status", name).stderr.count("you are not allowed") == 0
 
 
-def test_kubectl_finds_it(site: Site, console: Console, tmp_path: Path) -> None:
+def test_kubectl_finds_the_plugin(site: Site, console: Console, tmp_path: Path) -> None:
     (name,) = site.join().names
     kubectl = site.plane.programs.path("kubectl")
     (tmp_path / "kubectl-node_ready").symlink_to(PROGRAM)
-    told = run(
+    reported = run(
         str(kubectl),
         "node-ready",
         "status",
@@ -319,12 +319,12 @@ def test_kubectl_finds_it(site: Site, console: Console, tmp_path: Path) -> None:
         KUBECONFIG=str(console.kubeconfig),
         PATH=f"{tmp_path}:{os.environ['PATH']}",
     )
-    assert (told.returncode, name in told.stdout) == (1, True), told.stderr
+    assert (reported.returncode, name in reported.stdout) == (1, True), reported.stderr
     helped = run(str(kubectl), "node-ready", PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert helped.stdout.startswith("Usage: kubectl node-ready")
 
 
-def test_a_live_view_gives_the_terminal_back(site: Site, console: Console) -> None:
+def test_a_live_view_restores_the_terminal(site: Site, console: Console) -> None:
     (name,) = site.join().names
     ended, shown = on_a_terminal(console.command("status", "--watch", name), environment(), until=name.encode())
     assert ended == 130
@@ -352,12 +352,12 @@ def test_a_live_view_outlives_the_api_server(fresh_plane: Callable[..., lab.Plan
         assert "Traceback" not in errors.read_text()
 
 
-def test_nobody_at_home_is_one_sentence(site: Site, console: Console, tmp_path: Path) -> None:
+def test_an_unreachable_cluster_is_reported_in_one_line(site: Site, console: Console, tmp_path: Path) -> None:
     content = yaml.safe_load(console.kubeconfig.read_text())
     content["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
     closed = tmp_path / "kubeconfig"
     closed.write_text(yaml.safe_dump(content))
-    told = Console(site, closed).ask("status")
-    assert told.returncode == NO_ACCESS
-    assert told.stderr.startswith("kube-node-ready: the API server https://127.0.0.1:1 does not respond: ")
-    assert told.stderr.count("\n") == 1
+    reported = Console(site, closed).ask("status")
+    assert reported.returncode == NO_ACCESS
+    assert reported.stderr.startswith("kube-node-ready: the API server https://127.0.0.1:1 does not respond: ")
+    assert reported.stderr.count("\n") == 1

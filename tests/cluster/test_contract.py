@@ -92,7 +92,7 @@ def join(plane: lab.Plane, namespace: str, group: str, *, selected: bool = True)
     return name
 
 
-def test_the_controller_leaves_what_users_depend_on(plane: lab.Plane, mine: Cluster, tmp_path: Path) -> None:
+def test_the_controllers_objects_have_not_changed(plane: lab.Plane, mine: Cluster, tmp_path: Path) -> None:
     config = a_config(
         mine.namespace,
         leaderElection={"enabled": True},
@@ -155,7 +155,7 @@ def test_the_controller_leaves_what_users_depend_on(plane: lab.Plane, mine: Clus
     golden.check("controller", facts)
 
 
-def test_daemonset_mode_leaves_what_users_depend_on(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
+def test_daemonset_modes_objects_have_not_changed(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
     release = Release(plane, f"{prefix}-ns", VALUES)
     mine = Cluster(plane, release.namespace)
     release.install()
@@ -181,7 +181,7 @@ def test_daemonset_mode_leaves_what_users_depend_on(plane: lab.Plane, prefix: st
     golden.check("daemonset-mode", {**nodes, **events, **prefixed("metric", served), **lines, **stopped})
 
 
-def test_the_component_deploys_what_users_depend_on(mine: Cluster) -> None:
+def test_the_components_objects_have_not_changed(mine: Cluster) -> None:
     here = ("--file=agent.yaml", f"--set=spec.namespace={mine.namespace}", "--set=spec.create_namespace=false")
 
     def does(verb: str, *words: str) -> tuple[int, str]:

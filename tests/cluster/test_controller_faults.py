@@ -33,7 +33,7 @@ class Rival(threading.Thread):
     """Rewrites a node's whole list of taints as fast as it can, in another order each time.
 
     It is careful itself (it never overwrites what it has not read), so a taint of its own that is missing was taken by
-    somebody else. With `gate`, it puts that one back too, on every third round.
+    another client. With `gate`, it puts that one back too, on every third round.
     """
 
     def __init__(self, site: Site, name: str, *, gate: lab.Taint | None = None) -> None:
@@ -72,7 +72,7 @@ class Rival(threading.Thread):
         self._mine, self.rounds = mine, self.rounds + 1
 
 
-def test_a_rival_that_rewrites_taints_in_a_loop_is_neither_robbed_nor_obeyed(site: Site, tmp_path: Path) -> None:
+def test_foreign_taints_survive_a_client_that_rewrites_taints(site: Site, tmp_path: Path) -> None:
     names = site.join(3).names
     rivals = [Rival(site, name) for name in names]
     for rival in rivals:
@@ -91,7 +91,7 @@ def test_a_rival_that_rewrites_taints_in_a_loop_is_neither_robbed_nor_obeyed(sit
     assert {site.node(name).record.attempt for name in names} == {1}
 
 
-def test_a_rival_that_keeps_closing_the_gate_finds_it_open_when_it_tires(site: Site, tmp_path: Path) -> None:
+def test_a_gate_opens_after_another_client_stops_closing_it(site: Site, tmp_path: Path) -> None:
     (name,) = site.join().names
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):
         site.until("released", lambda: site.released(name))
@@ -117,7 +117,7 @@ def change_image(site: Site, pod: str) -> None:
     site.kubectl("set", "image", f"pod/{pod}", "worker=example.com/says-yes:1")
 
 
-def test_a_worker_that_was_edited_proves_nothing(site: Site, tmp_path: Path) -> None:
+def test_an_edited_worker_is_not_a_proof(site: Site, tmp_path: Path) -> None:
     nodes = site.join(verdict=lab.passes(seconds=8))
     (name,) = nodes.names
     with operating(tmp_path, site.plane.kubeconfig(), site.config(worker={"timeoutSeconds": 60})):
@@ -131,7 +131,7 @@ def test_a_worker_that_was_edited_proves_nothing(site: Site, tmp_path: Path) -> 
     assert "was changed while it ran, by another client" in str(failure.message)
 
 
-def test_a_worker_that_lost_its_labels_is_made_again(site: Site, tmp_path: Path) -> None:
+def test_a_worker_without_labels_is_replaced(site: Site, tmp_path: Path) -> None:
     nodes = site.join(verdict=lab.HANGS)
     (name,) = nodes.names
     rare = site.config(reconciliation={"intervalSeconds": 300})
@@ -143,7 +143,7 @@ def test_a_worker_that_lost_its_labels_is_made_again(site: Site, tmp_path: Path)
         unlabel(site, first.name)
         site.until("released, and not only at the next resync", lambda: site.released(name), 240)
         site.until("nothing is left", lambda: not site.workers())
-        assert operator.said("Unusable worker pod deleted", pod=first.name)
+        assert operator.logged("Unusable worker pod deleted", pod=first.name)
     assert site.node(name).record.attempt == 1
 
 
@@ -160,26 +160,30 @@ HOSTILE = {
 }
 
 
-def test_whatever_a_worker_writes_costs_the_details_and_never_the_verdict(site: Site, tmp_path: Path) -> None:
-    failing = {kind: site.join(verdict=lab.fails(said), group=f"f-{kind}").names[0] for kind, said in HOSTILE.items()}
-    passing = {kind: site.join(verdict=lab.passes(said), group=f"p-{kind}").names[0] for kind, said in HOSTILE.items()}
+def test_an_invalid_report_loses_details_but_not_the_verdict(site: Site, tmp_path: Path) -> None:
+    failing = {
+        kind: site.join(verdict=lab.fails(output), group=f"f-{kind}").names[0] for kind, output in HOSTILE.items()
+    }
+    passing = {
+        kind: site.join(verdict=lab.passes(output), group=f"p-{kind}").names[0] for kind, output in HOSTILE.items()
+    }
     with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
         site.until("the good are released", lambda: site.released(*passing.values()))
         site.until("the bad failed", lambda: all(site.node(name).record.failures for name in failing.values()))
         page = operator.ask("/metrics")
     for kind, name in failing.items():
-        said = site.condition(name)["message"]
+        output = site.condition(name)["message"]
         assert not site.node(name).labelled
-        assert said.isprintable(), kind
-        assert len(said) < 600, kind
-        assert said.startswith(("the worker exited with code 1", "dns: failed", "c0: é")), kind
+        assert output.isprintable(), kind
+        assert len(output) < 600, kind
+        assert output.startswith(("the worker exited with code 1", "dns: failed", "c0: é")), kind
         for event in site.events(name):
             assert str(event.message).isprintable()
     assert 'check="c0"' not in page, "a report cannot make up series"
     assert 'check="other"' in page
 
 
-def test_a_node_whose_record_is_nonsense_starts_with_a_clean_slate(site: Site, tmp_path: Path) -> None:
+def test_a_node_with_an_invalid_record_starts_over(site: Site, tmp_path: Path) -> None:
     nonsense = ["}{", "", '{"attempt":-3,"failures":7}', '{"attempt":1,"outcome":"maybe"}', "[" * 9000]
     names = site.join(len(nonsense)).names
     for name, record in zip(names, nonsense, strict=True):
@@ -195,7 +199,7 @@ def now_and_then(*faults: Fault, seed: int = 7) -> Plan:
     return lambda _: dice.choice(faults) if dice.random() < 1 / 4 else None
 
 
-def test_requests_that_fail_now_and_then_cost_time_and_nothing_else(site: Site, tmp_path: Path) -> None:
+def test_intermittent_request_failures_only_cause_delays(site: Site, tmp_path: Path) -> None:
     """Throttled, refused by a load balancer, cut before the server heard of it, and after it did what was asked."""
     good, bad = site.join(10).names, site.join(3, verdict=lab.fails(), group="bad")
     faults = (Says(429, b"later", {"Retry-After": "1"}), Says(500), Says(503, b"<html>"), Cuts(), Cuts(after=0))
@@ -212,7 +216,7 @@ def test_requests_that_fail_now_and_then_cost_time_and_nothing_else(site: Site, 
     assert {site.node(name).record.attempt for name in good} == {1}
 
 
-def test_watches_that_are_cut_or_forgotten_lose_no_node(site: Site, tmp_path: Path) -> None:
+def test_interrupted_and_expired_watches_lose_no_node(site: Site, tmp_path: Path) -> None:
     gone = json.dumps({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}).encode()
     faults = itertools.cycle([Says(410, gone), Cuts(after=400), Says(200), Cuts(), None])
 
@@ -230,9 +234,7 @@ def test_watches_that_are_cut_or_forgotten_lose_no_node(site: Site, tmp_path: Pa
     assert watches > 6
 
 
-def test_an_answer_that_is_no_kubernetes_costs_one_node_a_moment_and_the_process_nothing(
-    site: Site, tmp_path: Path
-) -> None:
+def test_a_response_that_is_not_from_kubernetes_delays_only_one_node(site: Site, tmp_path: Path) -> None:
     """A captive portal, say: 200, and a page to log in."""
     names = site.join(3).names
     portal = iter([Says(200, b"<html>please log in</html>")] * 4)

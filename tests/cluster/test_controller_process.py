@@ -1,4 +1,4 @@
-"""The controller's process: how it starts, what it tells of itself, how it lives through outages, and how it ends."""
+"""The controller's process: how it starts, what it reports, how it survives outages, and how it exits."""
 
 import http.client
 import os
@@ -71,7 +71,7 @@ def with_section(**sections: object) -> dict[str, object]:
     ],
     ids=["unknown section", "wrong type", "out of range", "impossible together", "not YAML"],
 )
-def test_a_mistake_in_the_configuration_ends_with_2_and_says_what_it_is(
+def test_a_configuration_error_exits_with_2_and_reports_the_error(
     tmp_path: Path, config: object, words: list[str]
 ) -> None:
     ended = run(tmp_path, config)
@@ -81,7 +81,7 @@ def test_a_mistake_in_the_configuration_ends_with_2_and_says_what_it_is(
     assert not ended.stdout
 
 
-def test_a_missing_configuration_ends_with_2_and_names_the_file(tmp_path: Path) -> None:
+def test_a_missing_configuration_exits_with_2_and_names_the_file(tmp_path: Path) -> None:
     ended = run(tmp_path, {}, "--config=/nonexistent/config.yaml")
     assert ended.returncode == 2
     assert "/nonexistent/config.yaml" in ended.stderr
@@ -89,7 +89,7 @@ def test_a_missing_configuration_ends_with_2_and_names_the_file(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "clusters: 5", "apiVersion: v1\nkind: Config\nclusters: []\n"])
-def test_without_a_usable_kubeconfig_it_ends_with_3_and_names_it(tmp_path: Path, text: str | None) -> None:
+def test_an_unusable_kubeconfig_exits_with_3_and_is_named(tmp_path: Path, text: str | None) -> None:
     file = tmp_path / "some.kubeconfig"
     if text is not None:
         file.write_text(text)
@@ -99,7 +99,7 @@ def test_without_a_usable_kubeconfig_it_ends_with_3_and_names_it(tmp_path: Path,
     assert len(ended.stderr.strip().splitlines()) == 1
 
 
-def test_without_any_way_to_kubernetes_it_ends_with_3(tmp_path: Path) -> None:
+def test_no_cluster_configuration_exits_with_3(tmp_path: Path) -> None:
     ended = run(tmp_path, a_config("anywhere"))
     assert ended.returncode == 3, ended.stderr
     assert len(ended.stderr.strip().splitlines()) == 1
@@ -128,7 +128,7 @@ def unreachable(folder: Path) -> Path:
 def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
     """It may be the API server that starts later; to die meanwhile would only make the kubelet's back-off longer."""
     with operating(tmp_path, unreachable(tmp_path), a_config("anywhere")) as operator:
-        waiting.until("it says what it lacks", lambda: operator.said("API request failed"), 180)
+        waiting.until("it says what it lacks", lambda: operator.logged("API request failed"), 180)
         assert operator.ask("/healthz") == "ok\n"
         for address in ("127.0.0.1", "::1") if socket.has_dualstack_ipv6() else ("127.0.0.1",):
             assert "informers are not synced yet" in refusal(operator, address)
@@ -136,7 +136,7 @@ def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
 
 
 def refusal(operator: Operator, address: str) -> str:
-    """What /readyz says, if it says no."""
+    """The body of /readyz if it fails."""
     ports = operator.ports()
     connection = http.client.HTTPConnection(address, ports[-1], timeout=10)
     try:
@@ -159,22 +159,22 @@ entrypoints.controller()
 """
 
 
-def test_a_mistake_of_ours_in_one_look_is_told_once_and_kills_nobody(site: Site, tmp_path: Path) -> None:
+def test_a_bug_in_one_reconcile_is_logged_once_and_affects_one_node(site: Site, tmp_path: Path) -> None:
     site.join(3)
     with operating(tmp_path, site.plane.kubeconfig(), site.config(), script("snapshot")) as operator:
         site.until("all were looked at, more than once", lambda: number(operator, "reconcile_errors_total") > 9)
-        told = [line for line in operator.lines() if line["level"] == "error"]
-        assert len(told) == 1
-        assert "this was not foreseen" in told[0]["error"]
+        reported = [line for line in operator.lines() if line["level"] == "error"]
+        assert len(reported) == 1
+        assert "this was not foreseen" in reported[0]["error"]
         assert operator.stop() == 0
 
 
-def test_a_mistake_of_ours_in_a_watch_ends_the_process_rather_than_leave_it_blind(site: Site, tmp_path: Path) -> None:
+def test_a_bug_in_a_watch_exits_the_process(site: Site, tmp_path: Path) -> None:
     site.join()
     with operating(tmp_path, site.plane.kubeconfig(), site.config(), script("node_changed")) as operator:
         assert operator.process.wait(60) == 10
-        (told,) = [line for line in operator.lines() if line["level"] == "error"]
-        assert "this was not foreseen" in told["error"]
+        (reported,) = [line for line in operator.lines() if line["level"] == "error"]
+        assert "this was not foreseen" in reported["error"]
 
 
 def script(broken: str) -> list[str]:
@@ -190,7 +190,7 @@ def number(operator: Operator, series: str) -> float:
     return float(found[1])
 
 
-def test_series_are_there_from_the_start_and_those_of_a_node_go_with_it(site: Site, tmp_path: Path) -> None:
+def test_series_exist_from_the_start_and_end_with_their_node(site: Site, tmp_path: Path) -> None:
     with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
         site.until("it is ready", lambda: operator.ask("/readyz") == "ok\n")
         at_start = operator.ask("/metrics")
@@ -213,8 +213,8 @@ def test_series_are_there_from_the_start_and_those_of_a_node_go_with_it(site: Si
         assert f'node="{names[1]}"' in operator.ask("/metrics")
 
 
-def test_metrics_are_not_where_the_probes_are(plane: lab.Plane, tmp_path: Path) -> None:
-    """Whoever may probe need not be allowed to read."""
+def test_metrics_and_probes_have_separate_ports(plane: lab.Plane, tmp_path: Path) -> None:
+    """Probes must not need the permission to read metrics."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     config = a_config("default", metrics={"port": port}, nodeManagement={"nodeSelector": {"nobody": "bears-this"}})
@@ -226,7 +226,7 @@ def test_metrics_are_not_where_the_probes_are(plane: lab.Plane, tmp_path: Path) 
 
 
 def test_the_queue_is_empty_when_nothing_is_due(site: Site, tmp_path: Path) -> None:
-    """A node that waits for its back-off to end is no backlog."""
+    """Nodes that back off do not count as backlog."""
     quiet = site.config(reconciliation={"maxRetries": 1, "exhaustedRetrySeconds": 600})
     (name,) = site.join(verdict=lab.fails()).names
     with operating(tmp_path, site.plane.kubeconfig(), quiet) as operator:
@@ -249,12 +249,12 @@ def test_probes_are_answered_during_a_burst(site: Site, tmp_path: Path) -> None:
         assert len(answers) > 2
         assert set(answers) == {"ok\nok\n"}
         assert site.released(*names)
-        site.until("all is told", lambda: not site.workers())
+        site.until("all workers are gone", lambda: not site.workers())
         assert {site.condition(name).get("status") for name in names} == {"True"}
         assert all("Verified" in {event.reason for event in site.events(name)} for name in names)
 
 
-def test_a_gate_that_comes_back_in_a_fleet_at_rest_is_seen(site: Site, tmp_path: Path) -> None:
+def test_a_returned_gate_is_detected_in_an_idle_fleet(site: Site, tmp_path: Path) -> None:
     """When the watch of nodes is read only now and then."""
     (name,) = site.join().names
     with operating(tmp_path, site.plane.kubeconfig(), site.config()):
@@ -270,7 +270,7 @@ def test_a_dry_run_decides_and_writes_nothing(site: Site, tmp_path: Path) -> Non
         "dryRun": True
     }
     with site.plane.audit.window() as calls, operating(tmp_path, site.plane.kubeconfig(), config) as operator:
-        would = partial(operator.said, "Dry run: effect skipped", effect="StartAttempt")
+        would = partial(operator.logged, "Dry run: effect skipped", effect="StartAttempt")
         site.until("it would act on both", lambda: would(on=good) and would(on=bad))
         assert operator.stop() == 0
     ours = {call for call in calls.by_kind if call.agent == "kube-node-ready-controller"}
@@ -283,7 +283,7 @@ def holder(site: Site) -> str:
     return (spec and spec.holderIdentity) or ""
 
 
-def test_sigterm_in_the_middle_of_a_burst_leaves_nothing_half_done(site: Site, tmp_path: Path) -> None:
+def test_sigterm_during_a_burst_leaves_no_partial_writes(site: Site, tmp_path: Path) -> None:
     config = site.config(leaderElection={"enabled": True}, worker={"timeoutSeconds": 60})
     with operating(tmp_path, site.plane.kubeconfig(), config) as operator:
         slow = site.join(10, verdict=lab.passes(seconds=8), group="slow")
@@ -291,7 +291,7 @@ def test_sigterm_in_the_middle_of_a_burst_leaves_nothing_half_done(site: Site, t
         site.until("some are released", lambda: number(operator, "nodes_verified") > 5)
         assert holder(site)
         assert operator.stop() == 0
-        assert operator.said("Controller stopped")
+        assert operator.logged("Controller stopped")
         assert not holder(site), "the Lease was given back"
     stopped = [site.node(name) for name in names]
     assert {site.policy.is_gated(node) for node in stopped} == {True, False}, "it was in the middle"
@@ -303,7 +303,7 @@ def test_sigterm_in_the_middle_of_a_burst_leaves_nothing_half_done(site: Site, t
     assert len(site.pods_ever()) == 60
 
 
-def test_sigterm_abandons_what_does_not_come_to_an_end_and_gives_the_lease_back(site: Site, tmp_path: Path) -> None:
+def test_sigterm_cancels_hanging_requests_and_releases_the_lease(site: Site, tmp_path: Path) -> None:
     config = site.config(leaderElection={"enabled": True})
     with bad_route(site.plane.kubeconfig(), tmp_path) as route:
         route.proxy.plan = lambda asked: (
@@ -311,7 +311,7 @@ def test_sigterm_abandons_what_does_not_come_to_an_end_and_gives_the_lease_back(
         )
         with operating(tmp_path, route.kubeconfig, config) as operator:
             (name,) = site.join().names
-            site.until("the worker was made, and nobody was told so", site.pods_ever)
+            site.until("the worker was made, and the response was lost", site.pods_ever)
             assert operator.stop() == 0
             assert not holder(site)
     with operating(tmp_path, site.plane.kubeconfig(), config):
@@ -319,7 +319,7 @@ def test_sigterm_abandons_what_does_not_come_to_an_end_and_gives_the_lease_back(
     assert len(site.pods_ever()) == 1
 
 
-def test_sigterm_is_obeyed_though_the_api_server_says_nothing(breakable: lab.Plane, tmp_path: Path) -> None:
+def test_sigterm_exits_while_the_api_server_is_unresponsive(breakable: lab.Plane, tmp_path: Path) -> None:
     with a_site(breakable, "silent") as site:
         config = site.config(leaderElection={"enabled": True})
         with operating(tmp_path, breakable.kubeconfig(), config) as operator:
@@ -336,7 +336,7 @@ def test_sigterm_is_obeyed_though_the_api_server_says_nothing(breakable: lab.Pla
             site.until("the next one does the rest", lambda: site.released(*names))
 
 
-def test_an_api_server_that_is_away_for_half_a_minute_costs_no_attempt(breakable: lab.Plane, tmp_path: Path) -> None:
+def test_an_api_server_outage_of_half_a_minute_uses_no_attempt(breakable: lab.Plane, tmp_path: Path) -> None:
     patient = {"timeoutSeconds": 300}
     leading = {"enabled": True, "leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
     with a_site(breakable, "away") as site, a_site(breakable, "leading") as other:
@@ -353,7 +353,7 @@ def test_an_api_server_that_is_away_for_half_a_minute_costs_no_attempt(breakable
             breakable.apiserver.stop()
             began = time.monotonic()
             assert leader.process.wait(60) == 1, "who cannot renew its Lease ends"
-            assert leader.said("Lease lost")
+            assert leader.logged("Lease lost")
             while time.monotonic() - began < OUTAGE_SECONDS:
                 assert operator.ask("/healthz") == "ok\n"
                 time.sleep(1)
@@ -361,7 +361,7 @@ def test_an_api_server_that_is_away_for_half_a_minute_costs_no_attempt(breakable
             breakable.wait_for_api()
             site.until("released", lambda: site.released(*names))
             (new,) = site.join(group="new").names
-            site.until("and a new one is seen", lambda: operator.said("Creating worker pod", node=new))
+            site.until("and a new one is seen", lambda: operator.logged("Creating worker pod", node=new))
             complaints = [line for line in operator.lines() if line["level"] in ("warn", "error")]
             assert 0 < len(complaints) < 20, "it complained, and not without end"
         with operating(tmp_path, breakable.kubeconfig(), elected):
@@ -369,7 +369,7 @@ def test_an_api_server_that_is_away_for_half_a_minute_costs_no_attempt(breakable
         assert {site.node(name).record.attempt for name in (*names, *others)} == {1}
 
 
-def test_a_server_that_does_not_stream_lists_will_do(fresh_plane: Callable[..., lab.Plane], tmp_path: Path) -> None:
+def test_a_server_without_streaming_lists_is_supported(fresh_plane: Callable[..., lab.Plane], tmp_path: Path) -> None:
     plane = fresh_plane(apiserver_flags=["--feature-gates=WatchList=false"])
     with a_site(plane, "pages") as site:
         names = site.join(5).names

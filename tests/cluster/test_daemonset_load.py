@@ -83,7 +83,7 @@ def test_a_verified_node_asks_the_api_server_at_most_twice_per_round(world: Real
     assert calls.count(resource="/openapi/v2") >= 2, "all checks run now and then"
 
 
-def test_a_fault_is_noticed_by_the_next_round_and_counts_only_with_all_checks(world: Real) -> None:
+def test_a_fault_is_detected_by_the_next_round_and_counts_only_with_all_checks(world: Real) -> None:
     released(world, *CONTINUOUS, "--log-level=debug")
     before = rounds(world)
     world.until("later rounds", lambda: rounds(world) >= before + 3)

@@ -51,10 +51,10 @@ def test_on_a_real_api_server(world: Real, scenario: Scenario) -> None:
     scenario(world)
 
 
-def test_what_others_write_meanwhile_stays(world: Real) -> None:
+def test_concurrent_writes_of_others_are_kept(world: Real) -> None:
     """While the gate opens, closes and opens again, another client changes the same lists and mappings all the time."""
     world.join(GATE, FOREIGN, labels={})
-    with Busybody(world) as busybody:
+    with ConcurrentWriter(world) as busybody:
         world.start(*CONTINUOUS)
         world.until("released", lambda: is_released(world))
         world.break_network()
@@ -71,7 +71,7 @@ def test_what_others_write_meanwhile_stays(world: Real) -> None:
     assert busybody.condition in [(one["type"], one["reason"]) for one in node["status"]["conditions"]]
 
 
-class Busybody:
+class ConcurrentWriter:
     """Another client, which writes labels, annotations, taints and conditions in turn. None of them can be lost."""
 
     def __init__(self, world: Real) -> None:

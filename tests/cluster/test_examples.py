@@ -99,12 +99,12 @@ def test_the_commands_of_the_labs_page_verify_nodes(checkout: Checkout) -> None:
 
 
 def test_the_controller_runs_on_this_machine_and_verifies_nodes(checkout: Checkout, tmp_path: Path) -> None:
-    """As its `--help` tells, rights included, and with the example's configuration."""
+    """As its `--help` documents, rights included, and with the example's configuration."""
     plane = checkout.plane
     plane.simulated_nodes(2, prefix="sound", taints=[GATE])
     plane.simulated_nodes(1, prefix="broken", taints=[GATE], verdict=lab.fails("no route"))
-    told = checkout.run("run-controller-local.sh", "--help").stdout
-    command = re.search(r"^  (helm template .*\\\n.*)$", told, re.MULTILINE)
+    help_text = checkout.run("run-controller-local.sh", "--help").stdout
+    command = re.search(r"^  (helm template .*\\\n.*)$", help_text, re.MULTILINE)
     assert command
     checkout.shell(command[1])
     plane.client.get(ServiceAccount, "kube-node-ready-worker", namespace="kube-system")  # it is there
@@ -121,7 +121,9 @@ def test_the_controller_runs_on_this_machine_and_verifies_nodes(checkout: Checko
     try:
         both = lambda: is_open(plane, "sound-0") and is_open(plane, "sound-1")  # noqa: E731  it is short
         waiting.until("the sound nodes are verified", both, PATIENCE, alive=alive)
-        waiting.until("the failure is told", lambda: "Verification failed" in log.read_text(), PATIENCE, alive=alive)
+        waiting.until(
+            "the failure is reported", lambda: "Verification failed" in log.read_text(), PATIENCE, alive=alive
+        )
         assert not is_open(plane, "broken-0")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
@@ -135,7 +137,7 @@ def test_the_controller_runs_on_this_machine_and_verifies_nodes(checkout: Checko
 
 
 def test_the_worker_runs_on_this_machine_and_checks_the_cluster(checkout: Checkout, tmp_path: Path) -> None:
-    """Simulated nodes have no cluster DNS: by the example's configuration that is a failure, and told as one."""
+    """Simulated nodes have no cluster DNS: by the example's configuration that is a failure, and reported as one."""
     done = checkout.run("run-worker-local.sh", NODE_NAME="my-node")
     assert done.returncode == 1, done.stderr
     (failed,) = (line for line in done.stdout.splitlines() if "check failed" in line)
@@ -152,7 +154,7 @@ def test_the_worker_runs_on_this_machine_and_checks_the_cluster(checkout: Checko
 
 
 def test_karpenter_takes_the_node_pool(checkout: Checkout) -> None:
-    """By its real CustomResourceDefinitions. What is misspelt would be refused."""
+    """By its real CustomResourceDefinitions. Misspelled fields would be rejected."""
     karpenter.install(checkout.plane.client, karpenter.definitions()["nodepools.karpenter.sh"])
     example = ROOT / "examples" / "karpenter-example.yaml"
     apply = "kubectl apply --server-side --validate=strict --dry-run=server --filename"

@@ -118,7 +118,7 @@ class Case:
             assert doomed.process.returncode == -9
 
     def heal_when_failed(self, done: object) -> None:
-        """A failing node passes once its failure was told; so both attempts are walked through."""
+        """A failing node passes once its failure was reported; so both attempts are walked through."""
         assert callable(done)
         healed = False
 
@@ -144,7 +144,7 @@ def walk(plane: lab.Plane, folder: Path, journey: str, write: int, moment: str) 
         else:
             case.heal_when_failed(case.released)
             case.until("no worker is left", case.idle)
-            case.until("told", lambda: "Verified" in case.events())
+            case.until("reported", lambda: "Verified" in case.events())
     return case
 
 
@@ -158,7 +158,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [("passes", PASSING), ("fails", FAILING), ("removes", REMOVING)],
     ids=lambda value: str(value)[:7],
 )
-def test_nothing_is_lost_or_doubled_wherever_the_controller_dies(
+def test_a_killed_controller_loses_and_duplicates_nothing(
     plane: lab.Plane, folder: Path, journey: str, writes: tuple[str, ...]
 ) -> None:
     first, *others = itertools.product(range(1, len(writes) + 1), MOMENTS)
@@ -170,13 +170,13 @@ def test_nothing_is_lost_or_doubled_wherever_the_controller_dies(
         assert not case.torn, f"{case.name}: seen with its gate and the label, or with neither"
         pods = case.pods_ever()
         assert len(pods) == len(set(pods)), f"{case.name}: an attempt was made twice: {pods}"
-        told = case.events()
-        assert len(told) == len(set(told)) or journey != "passes", f"{case.name}: told twice: {told}"
+        reported = case.events()
+        assert len(reported) == len(set(reported)) or journey != "passes", f"{case.name}: reported twice: {reported}"
         if journey == "removes":
             # A controller that has not seen a failure itself wants to see one more.
-            assert len(pods) in (2, 3), f"{case.name}: {pods}, {told}"
-            assert told.count("Removing") == 1, f"{case.name}: {told}"
+            assert len(pods) in (2, 3), f"{case.name}: {pods}, {reported}"
+            assert reported.count("Removing") == 1, f"{case.name}: {reported}"
         else:
-            assert len(pods) == case.attempts(), f"{case.name}: {pods}, {told}"
+            assert len(pods) == case.attempts(), f"{case.name}: {pods}, {reported}"
             # It may be healed only after its second failure.
             assert len(pods) == 1 if journey == "passes" else len(pods) >= 2, f"{case.name}: {pods}"

@@ -399,7 +399,7 @@ def failed(client: str, message: str) -> bool:
     return False
 
 
-def test_no_client_goes_around_its_proxy(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_client_bypasses_its_proxy(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them connects through the proxy, and to nothing else than the API server."""
     site.folder.mkdir()
     monkeypatch.setenv("HOME", str(site.folder))

@@ -14,7 +14,7 @@ import lab
 from lab import cleanup, network, runs, waiting
 from tests.support.shell import ROOT, machine, traces, wait_gone
 
-# What a dead owner left is taken away by whoever starts a run next, which must not be another test.
+# What a dead owner left is removed by the next run, which must not be another test.
 pytestmark = pytest.mark.alone
 REAL_NODE = "plane.node('a'); plane.wait_for_dns()" if network.is_root() else "plane.simulated_nodes(1)"
 OWNER = f"""
@@ -27,7 +27,7 @@ with lab.plane() as plane:
 
 
 def start(*command: str) -> subprocess.Popen[str]:
-    # Whoever started the tests in the background had Ctrl-C ignored for all of them.
+    # Tests that run in the background inherit an ignored Ctrl-C.
     heeding = ["env", "--default-signal=INT", sys.executable, *command]
     return subprocess.Popen(heeding, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
@@ -74,7 +74,7 @@ def leftovers(before: dict[str, set[str]]) -> dict[str, set[str]]:
     return {kind: new for kind, old in before.items() if (new := after[kind] - old)}
 
 
-def test_clean_mends_even_when_the_reaper_was_killed_too(owner: tuple[subprocess.Popen[str], Path]) -> None:
+def test_clean_recovers_after_the_reaper_was_killed(owner: tuple[subprocess.Popen[str], Path]) -> None:
     process, folder = owner
     os.kill(reaper_of(folder), signal.SIGKILL)
     process.kill()
@@ -86,7 +86,7 @@ def test_clean_mends_even_when_the_reaper_was_killed_too(owner: tuple[subprocess
     assert not traces(folder)
 
 
-def test_clean_spares_whoever_is_alive(owner: tuple[subprocess.Popen[str], Path]) -> None:
+def test_clean_keeps_live_runs(owner: tuple[subprocess.Popen[str], Path]) -> None:
     process, folder = owner
     subprocess.run([sys.executable, "-m", "lab", "clean"], cwd=ROOT, capture_output=True, check=True)
     assert process.poll() is None
@@ -108,7 +108,7 @@ def test_an_exception_leaves_nothing() -> None:
 
 
 def test_a_slot_whose_owner_died_is_used_again(owner: tuple[subprocess.Popen[str], Path]) -> None:
-    """Starting a plane first takes away what the dead left, so runs never pile up."""
+    """Starting a plane first removes the leftovers of dead runs, so they never accumulate."""
     process, folder = owner
     os.kill(reaper_of(folder), signal.SIGKILL)
     process.kill()
@@ -120,7 +120,7 @@ def test_a_slot_whose_owner_died_is_used_again(owner: tuple[subprocess.Popen[str
     assert not traces(folder)
 
 
-def test_a_reaper_spares_the_slots_next_owner() -> None:
+def test_a_reaper_keeps_the_slots_next_owner() -> None:
     """However late it wakes up."""
     first = runs.claim()
     os.kill(first.reaper.pid, signal.SIGSTOP)
@@ -136,7 +136,7 @@ def test_a_reaper_spares_the_slots_next_owner() -> None:
     second.release()
 
 
-def test_a_folder_that_someone_else_made_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_folder_of_another_user_is_rejected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In a shared temporary folder anyone can make it first, and put programs there for us to run."""
     monkeypatch.setenv("KUBE_NODE_READY_LAB_DIR", str(tmp_path))
     monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)

@@ -30,7 +30,7 @@ def name_of(item: ConfigMap | Namespace) -> str | None:
 
 
 def uid(plane: lab.Plane) -> str:
-    """What tells one cluster from every other."""
+    """A value that differs between clusters."""
     metadata = plane.client.get(Namespace, "kube-system").metadata
     assert metadata
     assert metadata.uid
@@ -50,14 +50,14 @@ def test_a_service_account_acts_with_its_own_rights(plane: lab.Plane, namespace:
 
 
 @pytest.mark.parametrize("odd", ["someone", "/someone", "here/"])
-def test_a_service_account_without_its_namespace_is_refused(plane: lab.Plane, odd: str) -> None:
+def test_a_service_account_without_its_namespace_is_rejected(plane: lab.Plane, odd: str) -> None:
     with pytest.raises(lab.LabError, match=f"'{odd}' is invalid; expected a ServiceAccount as namespace/name"):
         plane.kubeconfig(odd)
 
 
 @pytest.mark.usefixtures("as_root")
 @pytest.mark.parametrize("odd", ["Bad_Name", "", "../there", "-a"])
-def test_a_bad_node_name_is_refused_at_once(plane: lab.Plane, odd: str) -> None:
+def test_an_invalid_node_name_is_rejected_immediately(plane: lab.Plane, odd: str) -> None:
     with pytest.raises(lab.LabError, match="expected a node name"):
         plane.node(odd)
 
@@ -74,7 +74,7 @@ def test_a_token_bound_to_a_pod_carries_the_pods_node(plane: lab.Plane, namespac
     nodes.delete()
 
 
-def test_programs_of_the_environments_choice_run_a_plane(
+def test_programs_from_the_environment_run_a_plane(
     fresh_plane: Fresh, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """KUBEBUILDER_ASSETS with everything in one folder, and no Go on the machine."""
@@ -89,7 +89,9 @@ def test_programs_of_the_environments_choice_run_a_plane(
     assert plane.kubectl("get", "--raw", "/readyz") == "ok"
 
 
-def test_a_machines_proxy_is_not_the_way_to_a_plane(fresh_plane: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_of_the_environment_is_not_used_for_a_plane(
+    fresh_plane: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.setenv(variable, "http://127.0.0.1:9")
     plane = fresh_plane()
@@ -108,7 +110,7 @@ def test_the_audit_log_counts_by_agent_verb_and_resource(plane: lab.Plane, names
     assert calls.count(agent="kubectl", verb="create") == 0
 
 
-def test_what_happened_before_the_window_does_not_count(plane: lab.Plane, namespace: str) -> None:
+def test_requests_before_the_window_do_not_count(plane: lab.Plane, namespace: str) -> None:
     plane.client.create(a_config_map("before", namespace))
     with plane.audit.window() as calls:
         plane.client.get(ConfigMap, "before", namespace=namespace)
@@ -116,7 +118,7 @@ def test_what_happened_before_the_window_does_not_count(plane: lab.Plane, namesp
     assert calls.count(agent="python-httpx2", resource="configmaps", verb="get") == 1
 
 
-def test_the_api_server_stops_and_starts_and_remembers(fresh_plane: Fresh) -> None:
+def test_the_api_server_keeps_its_data_across_a_restart(fresh_plane: Fresh) -> None:
     """Stopped it refuses, started it knows what it knew: its memory is etcd."""
     plane = fresh_plane()
     plane.client.create(a_config_map("kept"))
@@ -144,7 +146,7 @@ def test_flags_reach_the_api_server(fresh_plane: Fresh) -> None:
     assert 'kubernetes_feature_enabled{name="WatchList",stage="BETA"} 0' in plane.kubectl("get", "--raw", "/metrics")
 
 
-def test_a_component_that_cannot_start_is_named_with_its_last_words(fresh_plane: Fresh) -> None:
+def test_a_component_that_cannot_start_is_reported_with_its_last_log_lines(fresh_plane: Fresh) -> None:
     with pytest.raises(
         lab.ComponentDiedError, match=r"kube-apiserver died \(exit code 1\)(.|\n)*unknown flag: --no-such-flag"
     ):
@@ -170,7 +172,7 @@ def test_a_component_that_died_is_noted_on_the_error_it_caused() -> None:
     assert any("kube-apiserver died (signal 9)" in note for note in caught.value.__notes__)
 
 
-def test_two_planes_at_once_do_not_meet(plane: lab.Plane, fresh_plane: Fresh, prefix: str) -> None:
+def test_two_concurrent_planes_are_independent(plane: lab.Plane, fresh_plane: Fresh, prefix: str) -> None:
     other = fresh_plane()
     assert uid(plane) != uid(other)
     other.simulated_nodes(1, prefix=prefix)
@@ -179,7 +181,7 @@ def test_two_planes_at_once_do_not_meet(plane: lab.Plane, fresh_plane: Fresh, pr
         plane.client.get(Node, f"{prefix}-0")
 
 
-def test_one_planes_credentials_are_worth_nothing_at_another(plane: lab.Plane, fresh_plane: Fresh) -> None:
+def test_credentials_of_one_plane_are_rejected_by_another(plane: lab.Plane, fresh_plane: Fresh) -> None:
     other = fresh_plane()
     borrowed = other.run.folder / "borrowed.kubeconfig"
     borrowed.write_text(plane.kubeconfig().read_text().replace(plane.url, other.url))

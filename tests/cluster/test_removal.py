@@ -42,7 +42,7 @@ def stays(condition: Callable[[], bool], seconds: float = 3) -> None:
 
 
 def held(operator: Operator, node: str) -> bool:
-    return operator.said("Node held", node=node)
+    return operator.logged("Node held", node=node)
 
 
 def blocked(operator: Operator) -> float:
@@ -51,18 +51,18 @@ def blocked(operator: Operator) -> float:
     return float(count)
 
 
-def test_failed_nodes_stay_unless_removal_is_asked_for(fleet: Fleet) -> None:
+def test_failed_nodes_stay_unless_removal_is_enabled(fleet: Fleet) -> None:
     (node,) = fleet.join()
     with fleet.run({}):
         fleet.until("it is exhausted and tried again", lambda: fleet.attempts(node) >= 3)
     assert fleet.left() == {node}
-    assert not fleet.told(node, "Removing")
-    assert not fleet.told(node, "RemovalBlocked"), "it was not even considered"
+    assert not fleet.event_messages(node, "Removing")
+    assert not fleet.event_messages(node, "RemovalBlocked"), "it was not even considered"
 
 
 @pytest.mark.parametrize("by", ["owner", "status"])
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_a_node_goes_by_its_claim(fleet: Fleet, version: str, by: str) -> None:
+def test_a_node_is_removed_through_its_claim(fleet: Fleet, version: str, by: str) -> None:
     with nodeclaims(fleet.plane, version) as claims, fleet.plane.audit.window() as calls:
         failing, bystander = fleet.join(pool="a")[0], fleet.join(pool="b", verdict=lab.PASSES)[0]
         # As Karpenter's: it stays until its node is gone.
@@ -70,13 +70,13 @@ def test_a_node_goes_by_its_claim(fleet: Fleet, version: str, by: str) -> None:
         other = claims.make(bystander, by=by)
         with fleet.operating():
             fleet.until("the claim is on its way", lambda: claims.is_leaving(claim))
-            (told,) = fleet.until("it is told", lambda: fleet.told(failing, "Removing"))
+            (reported,) = fleet.until("it is reported", lambda: fleet.event_messages(failing, "Removing"))
         assert not claims.is_leaving(other)
-    assert told.startswith(f"deleting NodeClaim {claim}: ")
+    assert reported.startswith(f"deleting NodeClaim {claim}: ")
     assert not calls.count(agent=AGENT, verb="delete", resource="nodes"), "the Node is Karpenter's to delete"
 
 
-def test_a_server_with_both_versions_is_asked_for_the_newer(fleet: Fleet) -> None:
+def test_with_both_versions_the_newer_is_requested(fleet: Fleet) -> None:
     with nodeclaims(fleet.plane, "v1", "v1beta1") as claims:
         (node,) = fleet.join(pool="a")
         claim = claims.make(node, by="status")
@@ -97,7 +97,7 @@ def test_a_later_claim_of_the_owners_name_is_not_the_nodes(fleet: Fleet) -> None
         assert claims.names() == {other}
 
 
-def test_a_claim_that_takes_its_time_is_deleted_once(fleet: Fleet) -> None:
+def test_a_slowly_terminating_claim_is_deleted_once(fleet: Fleet) -> None:
     with nodeclaims(fleet.plane) as claims, fleet.plane.audit.window() as calls:
         (node,) = fleet.join(pool="a")
         claim = claims.make(node, by="owner", finalizers=["karpenter.sh/termination"])
@@ -106,7 +106,7 @@ def test_a_claim_that_takes_its_time_is_deleted_once(fleet: Fleet) -> None:
             stays(lambda: fleet.left() == {node})
         assert operator.output().count("deleting NodeClaim instead") == 1
     assert calls.count(agent=AGENT, verb="delete", resource="nodeclaims") == 1
-    assert len(fleet.told(node, "Removing")) == 1
+    assert len(fleet.event_messages(node, "Removing")) == 1
 
 
 def test_a_claim_that_another_client_deletes_uses_no_budget(fleet: Fleet) -> None:
@@ -123,32 +123,32 @@ def test_a_claim_that_another_client_deletes_uses_no_budget(fleet: Fleet) -> Non
         assert fleet.booked() == [other]
 
 
-def test_a_node_without_a_claim_goes_itself(fleet: Fleet) -> None:
+def test_a_node_without_a_claim_is_deleted_itself(fleet: Fleet) -> None:
     with nodeclaims(fleet.plane) as claims:
         failing, passing = fleet.join(pool="a")[0], fleet.join(pool="b", verdict=lab.PASSES)[0]
         other = claims.make(passing, by="status")
         with fleet.operating():
             fleet.until("it is gone", lambda: failing not in fleet.left())
         assert claims.names() == {other}
-    assert fleet.told(failing, "Removing")[0].startswith("deleting the Node: ")
+    assert fleet.event_messages(failing, "Removing")[0].startswith("deleting the Node: ")
 
 
-def test_without_karpenter_the_node_itself_goes(fleet: Fleet) -> None:
+def test_without_karpenter_the_node_is_deleted(fleet: Fleet) -> None:
     assert not has_karpenter(fleet.plane)
     (node,) = fleet.join()
     with fleet.operating():
         fleet.until("it is gone", lambda: not fleet.left())
-    assert fleet.told(node, "Removing")[0].startswith("deleting the Node: ")
+    assert fleet.event_messages(node, "Removing")[0].startswith("deleting the Node: ")
 
 
-def test_who_may_not_look_for_claims_or_delete_them_removes_nothing_and_says_why(fleet: Fleet) -> None:
+def test_without_permissions_on_claims_nothing_is_removed_and_the_reason_is_logged(fleet: Fleet) -> None:
     with nodeclaims(fleet.plane) as claims, fleet.plane.audit.window() as calls:
         (node,) = fleet.join(pool="a")
         claim = claims.make(node, by="status")
         with fleet.operating(kubeconfig=fleet.account()) as operator:
-            (told,) = fleet.until("it is told", lambda: fleet.told(node, "RemovalBlocked"))
-            assert told.startswith("cannot look up its NodeClaim: ")
-            assert 'cannot list resource "nodeclaims"' in told
+            (reported,) = fleet.until("it is reported", lambda: fleet.event_messages(node, "RemovalBlocked"))
+            assert reported.startswith("cannot look up its NodeClaim: ")
+            assert 'cannot list resource "nodeclaims"' in reported
             assert fleet.booked() == []
             fleet.account("get", "list")
             no = f"NodeClaim {claim} cannot be deleted: "
@@ -156,11 +156,11 @@ def test_who_may_not_look_for_claims_or_delete_them_removes_nothing_and_says_why
             assert (claims.names(), fleet.left()) == ({claim}, {node})
             fleet.account("get", "list", "delete")
             fleet.until("the claim is gone", lambda: not claims.names())
-            assert operator.said("Removal blocked", level="warn", node=node)
+            assert operator.logged("Removal blocked", level="warn", node=node)
     assert not calls.count(agent=AGENT, verb="delete", resource="nodes")
 
 
-def test_a_claim_of_the_same_name_and_another_uid_is_spared(fleet: Fleet) -> None:
+def test_a_claim_of_the_same_name_and_another_uid_is_kept(fleet: Fleet) -> None:
     with nodeclaims(fleet.plane) as claims:
         (node,) = fleet.join(pool="a")
         claim = claims.make(node, by="status")
@@ -176,20 +176,20 @@ def test_a_claim_of_the_same_name_and_another_uid_is_spared(fleet: Fleet) -> Non
         assert not claims.is_leaving(claim)
 
 
-def test_a_node_that_went_by_itself_counts_as_nobodys_removal(fleet: Fleet) -> None:
+def test_a_node_that_was_deleted_by_others_uses_no_budget(fleet: Fleet) -> None:
     (node,) = fleet.join()
     fleet.write_ledger()
     assert not asyncio.run(remove(fleet, node, lambda: fleet.plane.client.delete(NodeObject, node)))
 
 
-def test_a_claim_that_says_it_is_another_nodes_is_spared(fleet: Fleet) -> None:
+def test_a_claim_of_another_node_is_kept(fleet: Fleet) -> None:
     with nodeclaims(fleet.plane) as claims:
         (node,) = fleet.join(pool="a")
         claim = claims.make(node, by="owner")
         claims.say(claim, "another")
         with fleet.operating():
-            said = fleet.until("it is told", lambda: fleet.told(node, "RemovalBlocked"))
-            assert said[0] == f"its owner, NodeClaim {claim}, belongs to node another"
+            messages = fleet.until("it is reported", lambda: fleet.event_messages(node, "RemovalBlocked"))
+            assert messages[0] == f"its owner, NodeClaim {claim}, belongs to node another"
             stays(lambda: fleet.left() == {node} and claims.names() == {claim})
 
 
@@ -218,7 +218,7 @@ LIMITS = [{"maxCount": 2, "maxPercent": 100}, {"maxCount": 100, "maxPercent": 40
 
 
 @pytest.mark.parametrize("limits", LIMITS, ids=["count", "percent"])
-def test_a_pool_loses_no_more_than_its_budget(fleet: Fleet, limits: dict[str, int]) -> None:
+def test_a_pool_loses_at_most_its_budget(fleet: Fleet, limits: dict[str, int]) -> None:
     many, other = set(fleet.join(5, pool="a")), set(fleet.join(1, pool="b"))
     with fleet.operating(limits) as operator:
         fleet.until("each pool loses what it may", lambda: len(fleet.left()) == 3)
@@ -231,13 +231,13 @@ def test_a_pool_loses_no_more_than_its_budget(fleet: Fleet, limits: dict[str, in
         for node in left:
             fleet.until(
                 f"{node}: {words}",
-                lambda node=node: any(words in text for text in fleet.told(node, "RemovalBlocked")),
+                lambda node=node: any(words in text for text in fleet.event_messages(node, "RemovalBlocked")),
             )
     assert left < many
     assert set(fleet.booked()) == (many - left) | other
 
 
-def test_the_budget_is_there_again_when_its_window_has_passed(fleet: Fleet) -> None:
+def test_the_budget_is_restored_after_its_window(fleet: Fleet) -> None:
     nodes = fleet.join(2)
     with fleet.operating({"maxCount": 1, "windowSeconds": 15}) as operator:
         fleet.until("one is gone", lambda: len(fleet.left()) == 1)
@@ -261,14 +261,14 @@ def test_the_budget_outlives_the_controller(fleet: Fleet) -> None:
     assert fleet.left() == {left}
 
 
-def test_when_many_fail_at_once_none_is_removed(fleet: Fleet) -> None:
+def test_no_node_is_removed_when_many_fail_simultaneously(fleet: Fleet) -> None:
     nodes = set(fleet.join(5))
     with fleet.operating({"maxFailingCount": 2, "maxFailingPercent": 20}) as operator:
         fleet.until("all are held", lambda: all(held(operator, node) for node in nodes))
         fleet.until("and tried again", lambda: all(fleet.attempts(node) >= 3 for node in nodes))
         for node in nodes:
-            said = fleet.until("it is told", lambda node=node: fleet.told(node, "RemovalBlocked"))
-            assert re.match(r"[345] of 5 nodes are failing \(limit 2: ", said[0])
+            messages = fleet.until("it is reported", lambda node=node: fleet.event_messages(node, "RemovalBlocked"))
+            assert re.match(r"[345] of 5 nodes are failing \(limit 2: ", messages[0])
         fleet.heal()
         fleet.until("the outage ends", lambda: fleet.released() == nodes)
     assert fleet.booked() == []
@@ -279,8 +279,8 @@ def test_the_pause_annotation_on_a_node_keeps_it(fleet: Fleet) -> None:
     fleet.plane.kubectl("annotate", "node", node, f"{PAUSE}=true")
     with fleet.operating() as operator:
         fleet.until("it is held", lambda: held(operator, node))
-        said = fleet.until("it is told", lambda: fleet.told(node, "RemovalBlocked"))
-        assert said[0] == "removal of this node is paused by its annotation"
+        messages = fleet.until("it is reported", lambda: fleet.event_messages(node, "RemovalBlocked"))
+        assert messages[0] == "removal of this node is paused by its annotation"
         stays(lambda: fleet.left() == {node})
         fleet.plane.kubectl("annotate", "node", node, f"{PAUSE}-")
         fleet.until("it is gone", lambda: not fleet.left())
@@ -295,19 +295,19 @@ def test_the_pause_annotation_on_the_ledger_keeps_every_node(fleet: Fleet, *, be
     with fleet.operating() as operator:
         fleet.until("they are held", lambda: all(held(operator, node) for node in nodes))
         stays(lambda: fleet.left() == set(nodes))
-        assert fleet.told(nodes[0], "RemovalBlocked")[0] == "removal of all nodes is paused"
+        assert fleet.event_messages(nodes[0], "RemovalBlocked")[0] == "removal of all nodes is paused"
         fleet.plane.kubectl("annotate", "configmap", f"--namespace={fleet.namespace}", LEDGER, f"{PAUSE}-")
         fleet.until("they are gone", lambda: not fleet.left())
 
 
-def test_a_dry_run_says_what_it_would_remove_and_removes_nothing(fleet: Fleet) -> None:
+def test_a_dry_run_logs_removals_and_removes_nothing(fleet: Fleet) -> None:
     with nodeclaims(fleet.plane) as claims:
         claimed, plain = fleet.join(pool="a")[0], fleet.join(pool="b")[0]
         claim = claims.make(claimed, by="status")
         with fleet.operating({"dryRun": True}):
             for node, what in ((claimed, f"NodeClaim {claim}"), (plain, "the Node")):
-                said = fleet.until("it is told", lambda node=node: fleet.told(node, "RemovalBlocked"))
-                assert said[0] == f"dry run: would remove {what}"
+                messages = fleet.until("it is reported", lambda node=node: fleet.event_messages(node, "RemovalBlocked"))
+                assert messages[0] == f"dry run: would remove {what}"
             stays(lambda: fleet.left() == {claimed, plain} and claims.names() == {claim})
     assert fleet.booked() == []
 
@@ -316,23 +316,23 @@ GARBAGE = ["not JSON", "{}", '[{"uid": 7}]', "[" * 100_000]
 
 
 @pytest.mark.parametrize("garbage", GARBAGE, ids=["text", "wrong kind", "wrong type", "deep"])
-def test_a_ledger_that_cannot_be_read_holds_everything(fleet: Fleet, garbage: str) -> None:
+def test_an_unreadable_ledger_blocks_all_removals(fleet: Fleet, garbage: str) -> None:
     (node,) = fleet.join()
     fleet.write_ledger(garbage)
     with fleet.operating() as operator:
         fleet.until("it is held", lambda: held(operator, node))
-        said = fleet.until("it is told", lambda: fleet.told(node, "RemovalBlocked"))
-        assert said[0].startswith(f"ConfigMap {LEDGER}, removals: ")
-        assert said[0].endswith("Make it a list of removals, or delete the ConfigMap")
+        messages = fleet.until("it is reported", lambda: fleet.event_messages(node, "RemovalBlocked"))
+        assert messages[0].startswith(f"ConfigMap {LEDGER}, removals: ")
+        assert messages[0].endswith("Make it a list of removals, or delete the ConfigMap")
         stays(lambda: fleet.left() == {node})
         fleet.plane.kubectl("delete", "configmap", f"--namespace={fleet.namespace}", LEDGER)
         fleet.until("it is gone", lambda: not fleet.left())
 
 
-def test_a_node_that_recovers_in_the_last_look_is_released(fleet: Fleet) -> None:
+def test_a_node_that_recovers_before_its_removal_is_released(fleet: Fleet) -> None:
     (node,) = fleet.join()
     with fleet.operating(reconciliation={"backoffSeconds": 10, "maxBackoffSeconds": 10}):
-        fleet.until("it is exhausted", lambda: fleet.told(node, "VerificationExhausted"))
+        fleet.until("it is exhausted", lambda: fleet.event_messages(node, "VerificationExhausted"))
         fleet.heal()
         fleet.until("it is released", lambda: fleet.released() == {node})
         stays(lambda: fleet.left() == {node})

@@ -1,4 +1,4 @@
-"""Several controllers at once: one works, the others stand by, and no two write in the same moment."""
+"""Several replicas: one leads, the others are on standby, and no two write simultaneously."""
 
 import signal
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def replicated(site: Site, duration: int, renew: int) -> dict[str, Any]:
 
 
 def leads(operator: Operator) -> bool:
-    return operator.said("Controller started")
+    return operator.logged("Controller started")
 
 
 def identity(operator: Operator) -> str:
@@ -50,7 +50,7 @@ def is_ready(operator: Operator) -> bool:
     return operator.ask("/readyz") == "ok\n"
 
 
-def test_of_two_replicas_one_works_and_the_other_takes_over_as_soon_as_it_stops(site: Site, tmp_path: Path) -> None:
+def test_one_of_two_replicas_leads_and_the_other_takes_over_when_it_stops(site: Site, tmp_path: Path) -> None:
     config = replicated(site, duration=120, renew=90)
     with (
         operating(tmp_path, site.plane.kubeconfig(), config) as first,
@@ -61,17 +61,17 @@ def test_of_two_replicas_one_works_and_the_other_takes_over_as_soon_as_it_stops(
         site.until("the standby is ready too", lambda: is_ready(standby))
         names = site.join(5).names
         site.until("released", lambda: site.released(*names))
-        site.until("told", lambda: authors(site, *names) == {identity(leader)})
+        site.until("reported", lambda: authors(site, *names) == {identity(leader)})
         assert not leads(standby)
         assert "kube_node_ready_controller_leader_election_status 0.0" in standby.ask("/metrics")
         assert leader.stop() == 0
         (late,) = site.join(group="late").names
         site.until("released by the other, long before the Lease expires", lambda: site.released(late), 60)
-        site.until("told", lambda: authors(site, late) == {identity(standby)})
+        site.until("reported", lambda: authors(site, late) == {identity(standby)})
         assert holder(site) == identity(standby)
 
 
-def test_after_a_killed_leader_the_other_goes_on_where_it_stopped(site: Site, tmp_path: Path) -> None:
+def test_a_standby_resumes_the_work_of_a_killed_leader(site: Site, tmp_path: Path) -> None:
     config = replicated(site, duration=10, renew=7)
     with (
         operating(tmp_path, site.plane.kubeconfig(), config) as leader,
@@ -88,7 +88,7 @@ def test_after_a_killed_leader_the_other_goes_on_where_it_stopped(site: Site, tm
     assert {site.node(name).record.attempt for name in nodes.names} == {1}
 
 
-def test_a_leader_that_is_cut_off_has_ended_before_another_may_begin(site: Site, tmp_path: Path) -> None:
+def test_a_disconnected_leader_exits_before_another_starts(site: Site, tmp_path: Path) -> None:
     config = replicated(site, duration=20, renew=5)
     with bad_route(site.plane.kubeconfig(), tmp_path) as route, operating(tmp_path, route.kubeconfig, config) as leader:
         site.until("it leads", lambda: leads(leader))
@@ -98,12 +98,12 @@ def test_a_leader_that_is_cut_off_has_ended_before_another_may_begin(site: Site,
             route.cut()
             assert leader.process.wait(60) == 1
             assert not leads(standby), "the other had to wait"
-            assert leader.said("Lease lost")
+            assert leader.logged("Lease lost")
             (name,) = site.join().names
             site.until("the other goes on", lambda: site.released(name))
 
 
-def test_a_leader_that_slept_through_its_lease_writes_nothing_when_it_wakes(site: Site, tmp_path: Path) -> None:
+def test_a_suspended_leader_with_an_expired_lease_writes_nothing(site: Site, tmp_path: Path) -> None:
     config = replicated(site, duration=10, renew=7)
     site.plane.kubectl(
         *("create", "clusterrolebinding", site.namespace, "--clusterrole=cluster-admin"),
@@ -123,7 +123,7 @@ def test_a_leader_that_slept_through_its_lease_writes_nothing_when_it_wakes(site
             finally:
                 leader.process.send_signal(signal.SIGCONT)
             assert leader.process.wait(60) == 1
-            assert leader.said("Lease lost")
+            assert leader.logged("Lease lost")
             assert len(writes(site)) == asleep > 0
             assert holder(site) == identity(standby)
 
@@ -135,7 +135,7 @@ def writes(site: Site) -> list[Any]:
     return [event for event in events if event["user"].get("username") == user and event["verb"] not in READS]
 
 
-def test_a_standby_that_is_stopped_leaves_the_lease_alone(site: Site, tmp_path: Path) -> None:
+def test_a_stopped_standby_does_not_change_the_lease(site: Site, tmp_path: Path) -> None:
     config = replicated(site, duration=30, renew=20)
     with operating(tmp_path, site.plane.kubeconfig(), config) as leader:
         site.until("it leads", lambda: leads(leader))
@@ -147,8 +147,8 @@ def test_a_standby_that_is_stopped_leaves_the_lease_alone(site: Site, tmp_path: 
         site.until("released", lambda: site.released(name))
 
 
-def test_even_two_controllers_that_know_nothing_of_each_other_double_no_attempt(site: Site, tmp_path: Path) -> None:
-    """Leader election is switched off, as nobody should; fixed names and absolute effects still hold."""
+def test_two_controllers_without_leader_election_duplicate_no_attempt(site: Site, tmp_path: Path) -> None:
+    """Leader election is disabled, which is not supported; fixed names and absolute effects still hold."""
     good, bad = site.join(10).names, site.join(3, verdict=lab.fails(), group="bad")
     with (
         operating(tmp_path, site.plane.kubeconfig(), site.config()),

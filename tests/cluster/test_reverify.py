@@ -37,7 +37,7 @@ def closed(site: Site, name: str) -> bool:
     return not node.labelled and site.policy.is_gated(node)
 
 
-def test_a_verified_node_that_breaks_is_gated_again_whoever_counts(site: Site, tmp_path: Path) -> None:
+def test_a_verified_node_that_breaks_is_gated_again_across_restarts(site: Site, tmp_path: Path) -> None:
     """The controller is killed after the first failure: its successor counts on."""
     site.join(3)
     broken = site.join(1, group="bad", taints=(FOREIGN,))
@@ -54,7 +54,7 @@ def test_a_verified_node_that_breaks_is_gated_again_whoever_counts(site: Site, t
         site.until("it is gated again", lambda: closed(site, bad), PATIENCE)
         site.until("and says why", lambda: site.condition(bad)["status"] == "False")
         assert reasons(site, bad).count("GateRestored") == 1
-        assert operator.said("Gate closed", node=bad)
+        assert operator.logged("Gate closed", node=bad)
         assert "kube_node_ready_gates_closed_total 1.0" in operator.ask("/metrics", server=0)
         assert FOREIGN.key in [taint.key for taint in site.node(bad).taints]
         broken.decide(lab.PASSES)

@@ -49,8 +49,8 @@ def test_a_node_is_verified_without_the_right_to_write_events(
     config = a_config(namespace, nodeManagement={"nodeSelector": {"case": prefix}}, leaderElection={"enabled": True})
     try:
         with operating(tmp_path, plane.kubeconfig(f"{namespace}/controller"), config) as operator:
-            waiting.until("verified", lambda: operator.said("Node verified", node=node), 180)
-            waiting.until("the missing right is told", lambda: operator.said("Failed to write Event"), 180)
+            waiting.until("verified", lambda: operator.logged("Node verified", node=node), 180)
+            waiting.until("the missing right is reported", lambda: operator.logged("Failed to write Event"), 180)
             waiting.until("its worker is gone", lambda: not has_pods(plane, namespace), 180)
     finally:
         plane.kubectl("delete", "node", node)

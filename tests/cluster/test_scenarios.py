@@ -38,14 +38,14 @@ class Real:
         self._groups: dict[str, simulated_nodes.SimulatedNodes] = {}
 
     def join(self, name: str, *, taints: list[dict[str, str]], verdict: str, labels: dict[str, str]) -> None:
-        prefix, wanted = name.removesuffix("-0"), _taints(taints)
+        prefix, key = name.removesuffix("-0"), _taints(taints)
         if name not in self._groups:
             self._groups[name] = self._plane.simulated_nodes(
-                1, prefix=prefix, verdict=VERDICTS[verdict], taints=wanted, labels=labels
+                1, prefix=prefix, verdict=VERDICTS[verdict], taints=key, labels=labels
             )
         else:
             self.ordain(name, verdict)
-            self._client.create(simulated_node.node_object(name, self._plane.version, wanted, labels))
+            self._client.create(simulated_node.node_object(name, self._plane.version, key, labels))
 
     def leave(self, name: str) -> None:
         self._client.delete(NodeObject, name)

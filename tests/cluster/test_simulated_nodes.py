@@ -53,7 +53,7 @@ def test_a_node_is_about_as_large_as_a_cloud_makes_it(plane: lab.Plane, prefix: 
     nodes.delete()
 
 
-def test_a_pod_fails_with_the_chosen_words(plane: lab.Plane, namespace: str, prefix: str) -> None:
+def test_a_pod_fails_with_the_chosen_message(plane: lab.Plane, namespace: str, prefix: str) -> None:
     """Any words: a report is JSON, and JSON is all braces and quotes."""
     words = '{"checks":[{"name":"dns","error":"google.com: {{timed}} out"}]}\nß'
     nodes = plane.simulated_nodes(1, prefix=prefix, verdict=lab.fails(words, exit_code=3))
@@ -106,7 +106,7 @@ def one_without_stages(plane: lab.Plane, node: str, namespace: str) -> Pod | Non
     return None
 
 
-def test_a_pod_never_starts_and_says_why(plane: lab.Plane, namespace: str, prefix: str) -> None:
+def test_a_pod_that_never_starts_has_a_reason(plane: lab.Plane, namespace: str, prefix: str) -> None:
     nodes = plane.simulated_nodes(1, prefix=prefix, verdict=lab.never_starts("ImagePullBackOff", "no such image"))
     pod = run_on(plane, nodes.names[0], namespace)
 
@@ -119,7 +119,7 @@ def test_a_pod_never_starts_and_says_why(plane: lab.Plane, namespace: str, prefi
     nodes.delete()
 
 
-def test_a_group_is_not_made_twice(plane: lab.Plane, prefix: str) -> None:
+def test_a_group_is_created_once(plane: lab.Plane, prefix: str) -> None:
     """The second would silently change the first one's verdict."""
     nodes = plane.simulated_nodes(1, prefix=prefix)
     with pytest.raises(lab.LabError, match=f"there are simulated nodes called {prefix}-… already"):
@@ -140,7 +140,7 @@ def test_verdicts_of_groups_do_not_mix(plane: lab.Plane, namespace: str, prefix:
     bad.delete()
 
 
-def test_a_pod_that_is_to_run_for_ever_runs(plane: lab.Plane, namespace: str, prefix: str) -> None:
+def test_a_pod_without_an_end_runs(plane: lab.Plane, namespace: str, prefix: str) -> None:
     """DaemonSets live on simulated nodes too, whatever becomes of one-off pods there."""
     nodes = plane.simulated_nodes(1, prefix=prefix, verdict=lab.fails())
     pod = plane.client.create(a_pod("agent", namespace, node=nodes.names[0], restartPolicy="Always"))

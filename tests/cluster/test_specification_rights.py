@@ -96,7 +96,7 @@ def environment(plane: lab.Plane, *checked: str, **more: str) -> dict[str, str]:
     }
 
 
-def test_endpoints_and_endpoint_slices_are_read_alike(granted: lab.Plane, service: str) -> None:
+def test_endpoints_and_endpoint_slices_give_the_same_result(granted: lab.Plane, service: str) -> None:
     by_slices = services.endpoints_of(kubeconfig.load(granted.kubeconfig()), service)(Deadline(30))
     by_endpoints = services.endpoints_of(kubeconfig.load(granted.kubeconfig(ACCOUNT)), service)(Deadline(30))
     assert sorted(by_slices) == sorted(by_endpoints)

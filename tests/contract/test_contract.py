@@ -26,7 +26,7 @@ SUBJECTS: Final[dict[str, Callable[[], Facts]]] = {
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_users_find_what_they_depend_on(subject: str) -> None:
+def test_the_contract_has_not_changed(subject: str) -> None:
     golden.check(subject, SUBJECTS[subject]())
 
 

@@ -1,4 +1,4 @@
-"""Two real nodes with a prober on each, shared by the tests of this folder. Whoever breaks a node heals it."""
+"""Two real nodes with a prober on each, shared by the tests of this folder. A test that breaks a node repairs it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

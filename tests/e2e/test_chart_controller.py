@@ -80,13 +80,13 @@ def site(installed: Guarded) -> Iterator[Guarded]:
     installed.settle(*NODES)
 
 
-def test_the_namespace_takes_none_but_restricted_pods(cold: Guarded) -> None:
+def test_the_namespace_admits_only_restricted_pods(cold: Guarded) -> None:
     """So that whatever runs there in the tests to come, workers included, is one."""
     with pytest.raises(lab.LabError, match="violates PodSecurity"):
         cold.plane.kubectl("run", "ordinary", f"--image={images.TOOLBOX}", f"--namespace={NAMESPACE}")
 
 
-def test_where_every_node_is_gated_the_controller_runs_and_opens_the_gates(cold: Guarded) -> None:
+def test_the_controller_runs_on_gated_nodes_and_opens_the_gates(cold: Guarded) -> None:
     with cold.workload("a") as a, cold.workload("b") as b:
         cold.until("workloads wait for the gates", lambda: is_kept_out(a()) and is_kept_out(b()))
         cold.release.install(VALUES)
@@ -95,13 +95,13 @@ def test_where_every_node_is_gated_the_controller_runs_and_opens_the_gates(cold:
     assert all(is_proved(cold.node(name)) for name in ("a", "b"))
 
 
-def test_a_node_that_joins_later_is_verified_and_says_so(cold: Guarded) -> None:
+def test_a_node_that_joins_later_is_verified_with_an_event(cold: Guarded) -> None:
     cold.join("c")
     cold.until("the gate is open", lambda: cold.is_released("c"))
     assert {check.name for check in cold.node("c").record.checks} == ALL_CHECKS
     assert is_proved(cold.node("c"))
     cold.until("the condition says so", lambda: cold.condition("c").get("status") == "True")
-    cold.until("the Event, too", lambda: cold.told("c", "Verified"))
+    cold.until("the Event, too", lambda: cold.event_messages("c", "Verified"))
     cold.until("no worker is left", lambda: not cold.workers())
 
 
@@ -110,7 +110,7 @@ def _without_dns_server(site: Guarded) -> str:
     return next(name for name in ("a", "c") if name not in site.dns_nodes())
 
 
-def test_a_dns_server_that_a_kubelet_invents_blames_no_other_node(site: Guarded) -> None:
+def test_a_fake_dns_server_of_a_kubelet_does_not_blame_other_nodes(site: Guarded) -> None:
     """Any kubelet can make any address a ready endpoint of cluster DNS: by a mirror pod with the labels of its pods."""
     target = _without_dns_server(site)
     with kubelets(site.plane, "compromised") as (kubelet,):
@@ -129,7 +129,7 @@ def test_a_dns_server_that_a_kubelet_invents_blames_no_other_node(site: Guarded)
         site.until("the gate is open", lambda: site.is_released(target))
 
 
-def test_a_dns_server_of_a_kubelet_that_answers_wrongly_blames_no_other_node(site: Guarded) -> None:
+def test_a_wrong_dns_server_of_a_kubelet_does_not_blame_other_nodes(site: Guarded) -> None:
     """Asked directly it answers, so that nothing fails but the queries that the Service sends to it."""
     target = _without_dns_server(site)
     address = site.plane.network.gateway
@@ -153,21 +153,21 @@ def _denied(query: bytes) -> list[bytes]:
     return [dns_reply(query, code=3)]
 
 
-def test_a_node_without_dns_stays_gated_says_why_and_is_released_once_healed(site: Guarded) -> None:
+def test_a_node_without_dns_stays_gated_with_a_reason_until_repaired(site: Guarded) -> None:
     with site.without_dns("b") as waiting:
         site.until("it failed twice", lambda: site.failures("b") >= 2)
         site.until("its workload waits", lambda: is_kept_out(waiting()))
         assert site.is_gated("b")
         assert site.condition("b")["status"] == "False"
         assert f"dns: {DOMAINS[0]}: no answer from " in site.condition("b")["message"]
-        assert f"dns: {DOMAINS[0]}: no answer from " in site.told("b", "VerificationFailed")[0]
+        assert f"dns: {DOMAINS[0]}: no answer from " in site.event_messages("b", "VerificationFailed")[0]
         site.plane.nodes["b"].heal()
         site.until("released", lambda: site.is_released("b"))
         site.until("its workload runs", lambda: is_running(waiting()))
     site.until("the condition says so", lambda: site.condition("b")["status"] == "True")
 
 
-def test_a_label_taken_off_is_a_wish_for_a_new_proof(site: Guarded) -> None:
+def test_removing_the_label_requests_a_new_proof(site: Guarded) -> None:
     before = site.node("a").record.attempt
     site.unlabel("a")
     site.until("verified again", lambda: site.is_released("a") and site.node("a").record.attempt > before)
@@ -189,7 +189,7 @@ def test_an_upgrade_that_changes_nothing_restarts_nothing(site: Guarded, tmp_pat
     assert "helm.sh/chart: kube-node-ready-9" in site.release.manifest()
 
 
-def test_an_upgrade_changes_what_is_asked_of_nodes_and_a_rollback_changes_it_back(site: Guarded) -> None:
+def test_an_upgrade_changes_the_checks_and_a_rollback_restores_them(site: Guarded) -> None:
     before = uids(site.guards())
     site.release.upgrade({"config": {"dnsTestDomains": [UNKNOWN]}})
     site.rolled_out()
@@ -204,7 +204,7 @@ def test_an_upgrade_changes_what_is_asked_of_nodes_and_a_rollback_changes_it_bac
     assert site.node("a").record.attempt > attempt, "the new controller goes on where the old one stopped"
 
 
-def test_a_controller_that_is_deleted_in_a_burst_loses_nothing_and_doubles_nothing(site: Guarded) -> None:
+def test_a_controller_deleted_during_a_burst_loses_and_duplicates_nothing(site: Guarded) -> None:
     fakes = site.plane.simulated_nodes(20, prefix="burst", verdict=lab.passes(seconds=4), taints=[GATE])
     site.close(*NODES)
     site.until("it is in the middle of it", lambda: len(site.workers()) >= 10)
@@ -218,7 +218,7 @@ def test_a_controller_that_is_deleted_in_a_burst_loses_nothing_and_doubles_nothi
     fakes.delete()
 
 
-def test_when_the_leader_of_two_is_killed_the_other_releases_what_is_proved_and_nothing_else(site: Guarded) -> None:
+def test_a_new_leader_releases_only_proved_nodes(site: Guarded) -> None:
     site.release.upgrade({"controller": {"replicas": 2}})
     site.rolled_out()
     leader = site.until("one leads", lambda: leading(site))
@@ -244,7 +244,7 @@ def test_when_the_leader_of_two_is_killed_the_other_releases_what_is_proved_and_
     site.release.upgrade({"controller": {"replicas": 1}})
 
 
-def test_after_uninstalling_as_documented_every_node_is_free_and_nothing_is_left(installed: Guarded) -> None:
+def test_the_documented_uninstall_frees_all_nodes_and_leaves_no_object(installed: Guarded) -> None:
     """The last test: it leaves no controller."""
     uninstall_as_documented(installed)
 
@@ -278,10 +278,10 @@ def kill(site: Guarded, pod: Pod) -> None:
 
 
 def assert_each_was_proved_once(site: Guarded, names: Sequence[str]) -> None:
-    """Each of these simulated nodes had one worker, which passed, and was released by it, which was told once."""
+    """Each of these simulated nodes had one worker, which passed, and was released by it, which was reported once."""
     nodes = [site.node(name) for name in names]
     assert all(is_proved(node) and node.record.attempt == 1 for node in nodes)
     workers = [worker for worker in site.bound() if any(node.uid in worker for node in nodes)]
     assert workers == sorted(worker_pod.worker_name(node.uid, 1) for node in nodes)
-    site.until("each is told", lambda: all(site.told(name, "Verified") for name in names))
-    assert all(len(site.told(name, "Verified")) == 1 for name in names)
+    site.until("each is reported", lambda: all(site.event_messages(name, "Verified") for name in names))
+    assert all(len(site.event_messages(name, "Verified")) == 1 for name in names)

@@ -104,7 +104,7 @@ def continuous(upgraded: Guarded) -> Iterator[Guarded]:
     upgraded.rolled_out()
 
 
-def test_where_every_node_is_gated_each_opens_its_own_gate(cold: Guarded) -> None:
+def test_every_gated_node_opens_its_own_gate(cold: Guarded) -> None:
     with cold.workload("a") as a, cold.workload("b") as b:
         cold.until("workloads wait for the gates", lambda: is_kept_out(a()) and is_kept_out(b()))
         cold.release.install(VALUES)
@@ -113,7 +113,7 @@ def test_where_every_node_is_gated_each_opens_its_own_gate(cold: Guarded) -> Non
     assert all(is_proved(cold.node(name)) for name in ("a", "b"))
 
 
-def test_a_pod_leaves_its_verified_node_and_never_was_restarted(cold: Guarded) -> None:
+def test_a_pod_leaves_its_verified_node_without_restarts(cold: Guarded) -> None:
     cold.join("c")
     cold.until("the gate is open", lambda: cold.is_released("c"))
     cold.until("no node wants a pod", lambda: desired(cold) == 0)
@@ -122,17 +122,17 @@ def test_a_pod_leaves_its_verified_node_and_never_was_restarted(cold: Guarded) -
     assert len(cold.bound()) == len(NODES)
     assert starts(cold) == dict.fromkeys(cold.bound(), 1)
     cold.until("the condition says so", lambda: cold.condition("c").get("status") == "True")
-    cold.until("the Event, too", lambda: cold.told("c", "Verified"))
+    cold.until("the Event, too", lambda: cold.event_messages("c", "Verified"))
 
 
-def test_a_node_without_dns_stays_gated_says_why_and_is_released_once_healed(once: Guarded) -> None:
+def test_a_node_without_dns_stays_gated_with_a_reason_until_repaired(once: Guarded) -> None:
     with once.without_dns("b") as waiting:
         once.until("it failed twice", lambda: once.failures("b") >= 2)
         once.until("its workload waits", lambda: is_kept_out(waiting()))
         assert once.is_gated("b")
         assert once.condition("b")["status"] == "False"
         assert f"dns: {DOMAINS[0]}: no answer from " in once.condition("b")["message"]
-        assert f"dns: {DOMAINS[0]}: no answer from " in once.told("b", "VerificationFailed")[0]
+        assert f"dns: {DOMAINS[0]}: no answer from " in once.event_messages("b", "VerificationFailed")[0]
         assert run_outside(once, "b") == ExitCode.NOT_PROVED
         assert once.is_gated("b"), "this machine's network is not the node's"
         once.plane.nodes["b"].heal()
@@ -141,7 +141,7 @@ def test_a_node_without_dns_stays_gated_says_why_and_is_released_once_healed(onc
     once.until("the condition says so", lambda: once.condition("b")["status"] == "True")
 
 
-def test_a_label_taken_off_brings_a_pod_back_for_a_new_proof(once: Guarded) -> None:
+def test_removing_the_label_restarts_a_pod_for_a_new_proof(once: Guarded) -> None:
     before, bound = once.node("a").record.attempt, once.bound()
     once.unlabel("a")
     once.until("verified again", lambda: once.is_released("a") and once.node("a").record.attempt > before)
@@ -150,7 +150,7 @@ def test_a_label_taken_off_brings_a_pod_back_for_a_new_proof(once: Guarded) -> N
     assert len(once.bound()) == len(bound) + 1
 
 
-def test_an_upgrade_changes_what_is_asked_of_nodes_and_a_rollback_changes_it_back(once: Guarded) -> None:
+def test_an_upgrade_changes_the_checks_and_a_rollback_restores_them(once: Guarded) -> None:
     once.release.upgrade({"config": {"dnsTestDomains": [UNKNOWN]}})
     once.close("a")
     once.until("the new question is asked", lambda: UNKNOWN in once.node("a").record.reason)
@@ -162,7 +162,7 @@ def test_an_upgrade_changes_what_is_asked_of_nodes_and_a_rollback_changes_it_bac
     once.until("the old one is gone", lambda: asking.isdisjoint(uids(once.guards())))
 
 
-def test_a_dry_run_says_what_it_would_do_and_goes_on_to_run(once: Guarded) -> None:
+def test_a_dry_run_logs_its_decisions_and_keeps_running(once: Guarded) -> None:
     once.release.upgrade({"config": {"dryRun": True}})
     once.close("a")
     pod = once.until("a pod is ready", lambda: next((pod for pod in once.guards() if is_ready(pod)), None))
@@ -182,23 +182,23 @@ def test_an_upgrade_that_changes_nothing_restarts_nothing(continuous: Guarded) -
     assert generation_of(continuous) == before
 
 
-def test_a_node_that_breaks_later_gets_its_gate_back_and_loses_it_once_healed(continuous: Guarded) -> None:
+def test_a_node_that_breaks_later_is_gated_until_repaired(continuous: Guarded) -> None:
     with continuous.plane.nodes["b"].break_dns():
         continuous.until("the gate is back", lambda: continuous.is_gated("b"))
         assert not continuous.node("b").labelled
         continuous.until("the condition says why", lambda: continuous.condition("b")["status"] == "False")
         assert continuous.condition("b")["message"].startswith(f"dns: {DOMAINS[0]}: no answer from ")
-        continuous.until("the Event, too", lambda: continuous.told("b", "GateRestored"))
+        continuous.until("the Event, too", lambda: continuous.event_messages("b", "GateRestored"))
         assert continuous.failures("b") >= 1
         with continuous.workload("b") as kept_out:
             continuous.until("nothing new comes to it", lambda: is_kept_out(kept_out()))
         assert continuous.is_released("a", "c")
     continuous.until("the gate is open again", lambda: continuous.is_released("b"))
     assert is_proved(continuous.node("b"))
-    assert not continuous.told("a", "GateRestored") + continuous.told("c", "GateRestored")
+    assert not continuous.event_messages("a", "GateRestored") + continuous.event_messages("c", "GateRestored")
 
 
-def test_a_node_that_reaches_no_pod_elsewhere_is_gated_and_those_that_miss_it_are_not(continuous: Guarded) -> None:
+def test_a_disconnected_node_is_gated_and_its_peers_are_not(continuous: Guarded) -> None:
     with without_way_to_other_pods(continuous.plane.nodes["c"]):
         continuous.until("the gate is back", lambda: continuous.is_gated("c"))
         assert continuous.node("c").record.reason.startswith("matrix: "), continuous.node("c").record.reason
@@ -206,10 +206,10 @@ def test_a_node_that_reaches_no_pod_elsewhere_is_gated_and_those_that_miss_it_ar
         assert continuous.is_released("a", "b")
     continuous.until("the gate is open again", lambda: continuous.is_released("c"))
     assert "matrix" in {check.name for check in continuous.node("c").record.checks}
-    assert not continuous.told("a", "GateRestored")
+    assert not continuous.event_messages("a", "GateRestored")
 
 
-def test_a_pod_that_is_told_to_end_ends_even_while_its_checks_hang(continuous: Guarded) -> None:
+def test_a_pod_terminates_while_its_checks_hang(continuous: Guarded) -> None:
     """With exit code 0: who does not end in time is killed, and has another."""
     pod = pod_on(continuous, "b")
     keep = {"metadata": {"finalizers": ["example.com/to-see-how-it-ends"]}}
@@ -223,7 +223,7 @@ def test_a_pod_that_is_told_to_end_ends_even_while_its_checks_hang(continuous: G
     assert end.exitCode == 0
 
 
-def test_a_stolen_token_is_good_for_its_own_node_and_there_for_the_gate_only(continuous: Guarded) -> None:
+def test_a_stolen_token_can_only_open_the_gate_of_its_own_node(continuous: Guarded) -> None:
     proof = continuous.node("a").record
     with thief_on(continuous, "a") as thief:
         thief.patch(Node, "a", CLOSED)
@@ -237,15 +237,15 @@ def test_a_stolen_token_is_good_for_its_own_node_and_there_for_the_gate_only(con
             ({"spec": {"unschedulable": True}}, "spec, pods of kube-node-ready can change taints only"),
             ({"metadata": {"labels": {"example.com/x": "y"}}}, "labels, .* can change node-ready/verified only"),
         ]
-        for patch, said in too_much:
-            with pytest.raises(ApiError, match=f"of a Node's {said}"):
+        for patch, output in too_much:
+            with pytest.raises(ApiError, match=f"of a Node's {output}"):
                 thief.patch(Node, "a", patch)
         with pytest.raises(ApiError, match="cannot delete resource"):
             thief.delete(Node, "b")
     assert continuous.is_released(*NODES)
 
 
-def test_the_mode_can_be_switched_and_what_is_verified_stays_so(continuous: Guarded) -> None:
+def test_the_mode_can_be_switched_and_nodes_stay_verified(continuous: Guarded) -> None:
     proofs = [continuous.node(name).record for name in ("a", "c")]
     continuous.release.upgrade({"deploymentMode": "controller"})
     continuous.until("the DaemonSet is gone", lambda: not continuous.guards())
@@ -257,7 +257,7 @@ def test_the_mode_can_be_switched_and_what_is_verified_stays_so(continuous: Guar
     continuous.release.rollback()
 
 
-def test_after_going_back_to_once_and_uninstalling_as_documented_nothing_is_left(upgraded: Guarded) -> None:
+def test_the_documented_uninstall_after_mode_once_leaves_no_object(upgraded: Guarded) -> None:
     """The last test: it leaves no DaemonSet."""
     site = upgraded
     site.release.upgrade({"daemonset": {"mode": "once"}})

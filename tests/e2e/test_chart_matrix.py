@@ -37,17 +37,19 @@ def cold(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 def test_the_first_nodes_pass_and_report_that_they_have_not_enough_peers(cold: Guarded) -> None:
-    said = cold.release.install(VALUES)
-    assert "not enough peers: N of 2" in said
+    output = cold.release.install(VALUES)
+    assert "not enough peers: N of 2" in output
     cold.until("the gates are open", lambda: cold.is_released("a", "b"))
     first = min(NODES[:2], key=lambda name: str(cold.node(name).record.at))
     assert _unchecked(cold, first).startswith("not enough peers: 0 of 2 ")
-    cold.until("the Event, too", lambda: "matrix (not enough peers: 0 of 2" in "".join(cold.told(first, "Verified")))
+    cold.until(
+        "the Event, too", lambda: "matrix (not enough peers: 0 of 2" in "".join(cold.event_messages(first, "Verified"))
+    )
     assert "not applicable" in _explain(cold, first)
     assert "not enough peers: 0 of 2" in _explain(cold, first)
 
 
-def test_responders_come_to_nodes_that_passed_and_a_healthy_node_reaches_them(cold: Guarded) -> None:
+def test_responders_start_on_passed_nodes_and_healthy_nodes_reach_them(cold: Guarded) -> None:
     cold.until("two nodes have a responder", lambda: _responders(cold) >= {"a", "b"})
     cold.join("c")
     cold.until("the gate is open", lambda: cold.is_released("c"))
@@ -55,13 +57,13 @@ def test_responders_come_to_nodes_that_passed_and_a_healthy_node_reaches_them(co
     cold.until("it is a peer now", lambda: _responders(cold) == set(NODES))
 
 
-def test_a_node_that_reaches_no_pod_elsewhere_is_held_and_names_its_peers(cold: Guarded) -> None:
+def test_a_disconnected_node_stays_gated_and_names_its_peers(cold: Guarded) -> None:
     _holds(cold)
 
 
-def test_in_mode_once_the_same_holds(cold: Guarded) -> None:
-    said = cold.release.upgrade(ONCE)
-    assert "not enough peers: N of 2" in said
+def test_a_disconnected_node_stays_gated_in_mode_once(cold: Guarded) -> None:
+    output = cold.release.upgrade(ONCE)
+    assert "not enough peers: N of 2" in output
     cold.guard = "daemonset/kube-node-ready"
     _rolled_out(cold)
     cold.until("the pods of verified nodes left", lambda: not cold.guards())
@@ -69,15 +71,17 @@ def test_in_mode_once_the_same_holds(cold: Guarded) -> None:
 
 
 def test_in_mode_once_too_few_peers_are_reported_and_hold_no_node(cold: Guarded) -> None:
-    said = cold.release.upgrade({"responder": {"nodeSelector": {"kubernetes.io/hostname": "a"}}})
-    assert "not enough peers: N of 2" in said
+    output = cold.release.upgrade({"responder": {"nodeSelector": {"kubernetes.io/hostname": "a"}}})
+    assert "not enough peers: N of 2" in output
     _rolled_out(cold)
     cold.until("one node has a responder", lambda: _responders(cold) == {"a"})
     before = cold.node("b").record.attempt
     cold.unlabel("b")
     cold.until("verified again", lambda: cold.is_released("b") and cold.node("b").record.attempt > before)
     assert _unchecked(cold, "b").startswith("not enough peers: 1 of 2 ")
-    cold.until("the Event, too", lambda: "matrix (not enough peers: 1 of 2" in "".join(cold.told("b", "Verified")))
+    cold.until(
+        "the Event, too", lambda: "matrix (not enough peers: 1 of 2" in "".join(cold.event_messages("b", "Verified"))
+    )
     assert "not enough peers: 1 of 2" in _explain(cold, "b")
 
 

@@ -16,7 +16,7 @@ def in_a_pod(*words: str) -> bool:
 
 
 @pytest.mark.usefixtures("as_root")
-def test_a_cluster_is_brought_up_broken_healed_and_taken_down(tmp_path: Path) -> None:
+def test_a_cluster_is_started_broken_healed_and_stopped(tmp_path: Path) -> None:
     """By commands alone, each in a process of its own."""
     with kept_cluster("--nodes", "1") as up:
         assert up.returncode == 0, up.stderr

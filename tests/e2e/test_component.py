@@ -42,7 +42,7 @@ def an_agent(**app: object) -> Json:
     }
 
 
-def test_an_agent_runs_gets_stuck_and_goes_on(tool: Tool) -> None:
+def test_an_agent_recovers_from_a_stuck_rollout(tool: Tool) -> None:
     """Runs on every node; a version that cannot be pulled stops at one node and is named; the next one goes through."""
     file = tool.write("agent.yaml", an_agent())
     nodes = len(tool.plane.nodes)

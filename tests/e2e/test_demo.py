@@ -25,7 +25,7 @@ def opens_when_healed(node: str) -> bool:
     [((), ["node-1", "node-2"], "node-3"), (("--simulated",), ["node-0", "node-1"], "broken-0")],
     ids=["real", "simulated"],
 )
-def test_two_nodes_open_and_the_broken_one_stays_shut_until_it_is_healed(
+def test_two_nodes_open_and_the_broken_one_stays_gated_until_repaired(
     words: tuple[str, ...], sound: list[str], broken: str
 ) -> None:
     try:

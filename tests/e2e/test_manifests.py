@@ -33,7 +33,7 @@ def pods(site: Guarded) -> list[Pod]:
     return list(site.plane.client.list(Pod, namespace=NAMESPACE, labels={"app": "kube-node-ready"}))
 
 
-def test_the_manifests_as_they_stand_verify_nodes_and_leave_them(site: Guarded) -> None:
+def test_the_unmodified_manifests_verify_nodes_and_leave_them(site: Guarded) -> None:
     assert site.is_gated("a")
     site.plane.kubectl("apply", f"--filename={Path(ROOT) / 'examples' / 'manifests'}")
     site.until("the gates are open", lambda: site.is_released("a", "b"))

@@ -55,7 +55,7 @@ class Gated:
         self.node = node
 
     def close(self) -> None:
-        """As if it joined: gated, unlabelled, with no past."""
+        """As if it joined: gated, without label or record."""
         name, annotation = self.node.name, RECORD_ANNOTATION
         self.plane.kubectl("annotate", "node", name, f"{annotation}-")
         self.plane.kubectl("taint", "node", name, f"{GATE}=true:NoSchedule", "--overwrite")
@@ -94,7 +94,7 @@ def gated(plane: lab.Plane, first: Probed, operator: Operator) -> Iterator[Gated
     gated.until("open for the next test", gated.is_open)
 
 
-def test_a_sound_node_is_released_and_what_waited_for_it_runs(plane: lab.Plane, gated: Gated) -> None:
+def test_a_healthy_node_is_released_and_pending_pods_run(plane: lab.Plane, gated: Gated) -> None:
     gated.close()
     plane.apply(WORKLOAD)
     try:
@@ -124,7 +124,7 @@ FAULTS: dict[str, Callable[[lab.Node], faults.Fault]] = {
 
 
 @pytest.mark.parametrize("cause", FAULTS)
-def test_a_broken_node_stays_gated_says_why_and_is_released_once_healed(gated: Gated, cause: str) -> None:
+def test_a_broken_node_stays_gated_with_a_reason_until_repaired(gated: Gated, cause: str) -> None:
     with FAULTS[cause](gated.node):
         gated.close()
         gated.until("it failed", lambda: gated.record().failures >= 1)
@@ -138,7 +138,7 @@ def test_a_broken_node_stays_gated_says_why_and_is_released_once_healed(gated: G
     assert gated.record().failures == 0
 
 
-def test_a_node_with_flaky_dns_stays_gated_however_often_it_is_tried(gated: Gated) -> None:
+def test_a_node_with_flaky_dns_stays_gated_after_many_attempts(gated: Gated) -> None:
     with gated.node.lose_dns(0.3):
         gated.close()
         gated.until("it failed three times", lambda: gated.record().failures >= 3 or gated.is_open())
@@ -148,7 +148,7 @@ def test_a_node_with_flaky_dns_stays_gated_however_often_it_is_tried(gated: Gate
 
 
 @pytest.mark.parametrize("fault", [lab.Node.cut, lab.Node.freeze], ids=["cut", "frozen"])
-def test_a_node_that_is_cut_off_stays_gated_until_it_is_back(
+def test_a_disconnected_node_stays_gated_until_reconnected(
     plane: lab.Plane, gated: Gated, fault: Callable[[lab.Node], faults.Fault]
 ) -> None:
     with fault(gated.node):

@@ -1,4 +1,4 @@
-"""What a pod on a real node sees, and what each fault takes away from it, and from it alone."""
+"""What a pod on a real node sees, and what each fault affects, and only that."""
 
 import datetime as dt
 import functools
@@ -37,7 +37,7 @@ def test_a_pod_resolves_the_api_through_cluster_dns(plane: lab.Plane, first: Pro
     assert probe(plane, second.prober, *DNS) == network.API_SERVICE
 
 
-def test_names_outside_are_known_or_not_and_never_asked_for_elsewhere(plane: lab.Plane, first: Probed) -> None:
+def test_external_names_are_answered_locally(plane: lab.Plane, first: Probed) -> None:
     assert probe(plane, first.prober, "dns", "example.com") == "192.0.2.1"
     with pytest.raises(lab.LabError, match="no such host"):
         probe(plane, first.prober, "dns", "no-such-name.example")
@@ -54,7 +54,7 @@ def test_a_pod_reaches_a_pod_on_another_node(plane: lab.Plane, first: Probed, se
     assert probe(plane, second.prober, *large(first)) == "200 100000"
 
 
-def test_broken_dns_takes_dns_and_nothing_else(plane: lab.Plane, first: Probed, second: Probed) -> None:
+def test_broken_dns_affects_only_dns(plane: lab.Plane, first: Probed, second: Probed) -> None:
     with first.node.break_dns():
         assert not can(plane, first.prober, *DNS)
         assert can(plane, first.prober, *API_BY_ADDRESS)
@@ -63,7 +63,7 @@ def test_broken_dns_takes_dns_and_nothing_else(plane: lab.Plane, first: Probed, 
     assert can(plane, first.prober, *DNS)
 
 
-def test_a_broken_api_takes_the_api_and_nothing_else(plane: lab.Plane, first: Probed, second: Probed) -> None:
+def test_a_broken_api_affects_only_the_api(plane: lab.Plane, first: Probed, second: Probed) -> None:
     directly = ("tcp", ":".join(map(str, plane.api_endpoint)))
     assert can(plane, first.prober, *directly)
     with first.node.break_api():
@@ -75,7 +75,7 @@ def test_a_broken_api_takes_the_api_and_nothing_else(plane: lab.Plane, first: Pr
     assert can(plane, first.prober, *API)
 
 
-def test_a_small_mtu_takes_large_answers_and_nothing_else(plane: lab.Plane, first: Probed, second: Probed) -> None:
+def test_a_small_mtu_affects_only_large_responses(plane: lab.Plane, first: Probed, second: Probed) -> None:
     assert can(plane, first.prober, *large(second))
     with first.node.drop_mtu():
         assert not can(plane, first.prober, *large(second))
@@ -84,9 +84,7 @@ def test_a_small_mtu_takes_large_answers_and_nothing_else(plane: lab.Plane, firs
     assert can(plane, first.prober, *large(second))
 
 
-def test_a_cut_node_is_gone_from_the_network_until_it_is_healed(
-    plane: lab.Plane, first: Probed, second: Probed
-) -> None:
+def test_a_cut_node_is_disconnected_until_healed(plane: lab.Plane, first: Probed, second: Probed) -> None:
     with first.node.cut():
         assert not can(plane, second.prober, *hello(first))
         assert not kubelet_answers(first.node)
@@ -94,9 +92,9 @@ def test_a_cut_node_is_gone_from_the_network_until_it_is_healed(
     waiting.until("its pod is back", lambda: can(plane, second.prober, *hello(first)), 180)
 
 
-def test_a_frozen_node_answers_nothing_until_it_is_healed(plane: lab.Plane, first: Probed, second: Probed) -> None:
+def test_a_frozen_node_is_unresponsive_until_healed(plane: lab.Plane, first: Probed, second: Probed) -> None:
     with first.node.freeze():
-        # The kernel still accepts connections; nobody serves them.
+        # The kernel still accepts connections; no process serves them.
         assert can(plane, second.prober, "tcp", f"{first.address}:8080")
         assert not can(plane, second.prober, *hello(first))
     assert can(plane, second.prober, *hello(first))
@@ -111,7 +109,7 @@ def test_heal_ends_every_fault(plane: lab.Plane, first: Probed, second: Probed) 
     assert can(plane, first.prober, *large(second))
 
 
-def test_a_rebooted_node_has_a_new_boot_id_and_its_pods_come_back(plane: lab.Plane, first: Probed) -> None:
+def test_a_rebooted_node_has_a_new_boot_id_and_restarts_its_pods(plane: lab.Plane, first: Probed) -> None:
     before = boot_id(plane, first.node)
     first.node.reboot()
     assert boot_id(plane, first.node) != before
@@ -146,7 +144,7 @@ def test_a_daemonset_loses_its_pod_when_the_node_gets_the_label_it_excludes(plan
     plane.kubectl("label", "node", first.node.name, "node-ready/verified-")
 
 
-def test_a_hardened_container_runs_and_its_last_words_are_kept(plane: lab.Plane, first: Probed) -> None:
+def test_a_hardened_container_runs_and_its_termination_message_is_kept(plane: lab.Plane, first: Probed) -> None:
     """Non-root, read-only, without privileges: what the operator's workers will be."""
     hardened = a_pod(
         "hardened",
@@ -185,7 +183,9 @@ def test_an_imported_image_can_be_run(plane: lab.Plane, first: Probed) -> None:
     wait_running(plane, pod)
 
 
-def test_pods_of_two_planes_do_not_meet(plane: lab.Plane, first: Probed, fresh_plane: Callable[..., lab.Plane]) -> None:
+def test_pods_of_two_planes_are_isolated(
+    plane: lab.Plane, first: Probed, fresh_plane: Callable[..., lab.Plane]
+) -> None:
     other = fresh_plane()
     node = other.node("other")
     pod = other.client.create(a_server("there", "default", node=node.name))
@@ -197,14 +197,14 @@ def test_pods_of_two_planes_do_not_meet(plane: lab.Plane, first: Probed, fresh_p
         assert not can(plane, first.prober, "tcp", f"{host}:{port}")
 
 
-def test_a_node_without_dns_api_and_mtu_for_its_pods_is_content_itself(plane: lab.Plane, first: Probed) -> None:
-    """Its kubelet goes on to renew its lease: the node is Ready and useless."""
+def test_faults_of_pods_do_not_affect_their_node(plane: lab.Plane, first: Probed) -> None:
+    """Its kubelet continues to renew its lease: the node is Ready and useless."""
     with first.node.break_dns(), first.node.break_api(), first.node.drop_mtu():
         begun = renewal(plane, first.node)
         waiting.until("two renewals", lambda: (renewal(plane, first.node) - begun).total_seconds() > 15, 180)
 
 
-def test_a_program_of_a_node_that_dies_is_named_even_after_a_freeze(fresh_plane: Callable[..., lab.Plane]) -> None:
+def test_a_dead_process_of_a_node_is_named_even_after_a_freeze(fresh_plane: Callable[..., lab.Plane]) -> None:
     plane = fresh_plane()
     node = plane.node("mortal")
     node.freeze().heal()
@@ -214,7 +214,7 @@ def test_a_program_of_a_node_that_dies_is_named_even_after_a_freeze(fresh_plane:
     node.stop()
 
 
-def test_a_node_that_is_off_can_neither_be_broken_nor_stand_in_the_way(fresh_plane: Callable[..., lab.Plane]) -> None:
+def test_a_stopped_node_cannot_be_broken_and_blocks_nothing(fresh_plane: Callable[..., lab.Plane]) -> None:
     """What was its pid may be anyone's by now."""
     plane = fresh_plane()
     node = plane.node("off")

@@ -54,7 +54,7 @@ class Cluster:
         }
 
     def run(self, command: str, node: str = "") -> str:
-        """Return its output. A command is allowed to fail where its page says so, but not for wrong usage."""
+        """Return its output. A command can fail where its page documents it, but not with a usage error."""
         environment = {**self._environment, "NODE": node}
         words = ["bash", "-c", f"{command} 2>&1"]
         done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -69,29 +69,29 @@ class Cluster:
         return done.stdout
 
     def install(self, command: str, *values: str) -> None:
-        said = self.run(" ".join([with_our_image(command), *(f"--set {value}" for value in values)]))
-        assert "STATUS: deployed" in said, said
+        output = self.run(" ".join([with_our_image(command), *(f"--set {value}" for value in values)]))
+        assert "STATUS: deployed" in output, output
 
     def upgrade(self, *values: str) -> None:
         """And wait until the new controller has taken the old one's place."""
         (restore,) = question("A permission is missing").commands[2:]
-        said = self.run(" ".join([restore, *(f"--set {value}" for value in values)]))
-        assert "has been upgraded" in said, said
+        output = self.run(" ".join([restore, *(f"--set {value}" for value in values)]))
+        assert "has been upgraded" in output, output
         self.run(f"kubectl rollout status deployment/kube-node-ready-controller --namespace={SYSTEM} --timeout=120s")
 
-    def until_said(self, command: str, words: tuple[str, ...], node: str = "") -> str:
-        said = ""
+    def until_output(self, command: str, words: tuple[str, ...], node: str = "") -> str:
+        output = ""
 
         def shown() -> bool:
-            nonlocal said
-            said = self.run(command, node)
-            return all(word in said for word in words)
+            nonlocal output
+            output = self.run(command, node)
+            return all(word in output for word in words)
 
         try:
             self.until(f"`{command}` shows {words}", shown)
         except lab.LabError as why:
-            raise AssertionError(f"{why}; at last it said:\n{said}") from why
-        return said
+            raise AssertionError(f"{why}; its last output:\n{output}") from why
+        return output
 
     def until(self, what: str, condition: Callable[[], object]) -> None:
         waiting.until(what, condition, PATIENCE, alive=self.plane.check)
@@ -156,7 +156,7 @@ def test_the_tutorial_verifies_a_node(cluster: Cluster) -> None:
     assert "successfully rolled out" in cluster.run(rollout)
     assert "tainted" in cluster.run(taint, SOUND)
     assert "condition met" in cluster.run(wait, SOUND)
-    cluster.until_said(describe, ("NodeVerified", "Verified", "Taints:             <none>"), SOUND)
+    cluster.until_output(describe, ("NodeVerified", "Verified", "Taints:             <none>"), SOUND)
 
 
 def test_a_dry_run_changes_nothing_until_it_is_turned_off(cluster: Cluster) -> None:
@@ -164,7 +164,7 @@ def test_a_dry_run_changes_nothing_until_it_is_turned_off(cluster: Cluster) -> N
     cluster.upgrade("controller.config.dryRun=true")
     cluster.plane.kubectl("label", "node", SOUND, "node-ready/verified-")
     assert "tainted" in cluster.run(taint, SOUND)
-    cluster.until_said(logs, ("Dry run", SOUND))
+    cluster.until_output(logs, ("Dry run", SOUND))
     assert cluster.is_gated(SOUND)
     assert "has been upgraded" in cluster.run(turn_off)
     cluster.until("the sound node is verified", lambda: cluster.labelled(SOUND) and not cluster.is_gated(SOUND))
@@ -182,40 +182,40 @@ def asks(title: str) -> pytest.MarkDecorator:
 @asks("Which nodes are gated, and why?")
 def test_which_nodes_are_gated_and_why(cluster: Cluster, about: pages.Section) -> None:
     (command,) = about.commands
-    said = cluster.until_said(command, (*about.told("TAINTS", "WHY", "attempt"), BROKEN, "dns: "))
-    assert about.told(GATE.key)[0] in said
-    assert SOUND not in said
+    output = cluster.until_output(command, (*about.quoted("TAINTS", "WHY", "attempt"), BROKEN, "dns: "))
+    assert about.quoted(GATE.key)[0] in output
+    assert SOUND not in output
 
 
 @asks("What happened to one node?")
 def test_what_happened_to_one_node(cluster: Cluster, about: pages.Section) -> None:
     describe, events = about.commands
-    cluster.until_said(describe, about.told("NodeVerified", "VerificationFailed"), BROKEN)
-    cluster.until_said(events, about.told("VerificationFailed"), BROKEN)
-    cluster.until_said(events, about.told("Verified"), SOUND)
+    cluster.until_output(describe, about.quoted("NodeVerified", "VerificationFailed"), BROKEN)
+    cluster.until_output(events, about.quoted("VerificationFailed"), BROKEN)
+    cluster.until_output(events, about.quoted("Verified"), SOUND)
 
 
 @asks("What did the worker find?")
 def test_what_the_worker_found(cluster: Cluster, about: pages.Section) -> None:
     command, check = about.commands
-    said = cluster.until_said(command, (*about.told("DNS check failed"), "Checks failed"), BROKEN)
-    (failed,) = (json.loads(line) for line in said.splitlines() if "DNS check failed" in line)
+    output = cluster.until_output(command, (*about.quoted("DNS check failed"), "Checks failed"), BROKEN)
+    (failed,) = (json.loads(line) for line in output.splitlines() if "DNS check failed" in line)
     assert failed.keys() >= {"domain", "error", "duration"}
-    cluster.until_said(command, ("No resources found",), SOUND)
+    cluster.until_output(command, ("No resources found",), SOUND)
     assert release_image.NAME in with_our_image(check), "the version that is built"
-    said = cluster.until_said(with_our_image(check), ("CHECK", "/openapi/v2"), SOUND)
-    assert re.search(r"^\d+ passed\s*$", said, re.MULTILINE), said
-    said = cluster.until_said(with_our_image(check), ("CHECK", "/openapi/v2"), BROKEN)
-    assert re.search(r"^dns +kubernetes\.default\.svc\.cluster\.local +failed", said, re.MULTILINE), said
+    output = cluster.until_output(with_our_image(check), ("CHECK", "/openapi/v2"), SOUND)
+    assert re.search(r"^\d+ passed\s*$", output, re.MULTILINE), output
+    output = cluster.until_output(with_our_image(check), ("CHECK", "/openapi/v2"), BROKEN)
+    assert re.search(r"^dns +kubernetes\.default\.svc\.cluster\.local +failed", output, re.MULTILINE), output
 
 
 @asks("Is the controller running, and which replica leads?")
 def test_the_controller_runs_and_one_replica_leads(cluster: Cluster, about: pages.Section) -> None:
     pods, lease, logs = about.commands
-    assert "1/1" in cluster.until_said(pods, ("Running",))
+    assert "1/1" in cluster.until_output(pods, ("Running",))
     (pod,) = (line.split()[0] for line in cluster.run(pods).splitlines() if "Running" in line)
-    cluster.until_said(lease, (*about.told("HOLDER"), f"{pod}_"))
-    cluster.until_said(logs, about.told("Controller started", "Waiting for lease"))
+    cluster.until_output(lease, (*about.quoted("HOLDER"), f"{pod}_"))
+    cluster.until_output(logs, about.quoted("Controller started", "Waiting for lease"))
 
 
 @asks("Verify a node again")
@@ -234,9 +234,9 @@ def test_a_node_is_verified_again(cluster: Cluster, about: pages.Section) -> Non
 @asks("What do the metrics show?")
 def test_metrics_are_read_without_prometheus(cluster: Cluster, about: pages.Section) -> None:
     (command,) = about.commands
-    told = about.told("kube_node_ready_controller_nodes_failed", "kube_node_ready_check_failures_total")
-    said = cluster.until_said(command, (*told, "kube_node_ready_controller_nodes_verified 1.0"))
-    by_check = {line.split()[0]: float(line.split()[1]) for line in said.splitlines() if line.startswith(told[1])}
+    reported = about.quoted("kube_node_ready_controller_nodes_failed", "kube_node_ready_check_failures_total")
+    output = cluster.until_output(command, (*reported, "kube_node_ready_controller_nodes_verified 1.0"))
+    by_check = {line.split()[0]: float(line.split()[1]) for line in output.splitlines() if line.startswith(reported[1])}
     assert by_check['kube_node_ready_check_failures_total{check="dns"}'] > 0
 
 
@@ -246,11 +246,11 @@ def test_an_image_that_cannot_be_pulled_is_reported(cluster: Cluster, about: pag
     cluster.upgrade("controller.config.worker.image.tag=missing")
     try:
         cluster.gate(SOUND)
-        about.told("ErrImagePull", "ImagePullBackOff")
-        cluster.until_said(events, ("ErrImagePull", f"{release_image.REPOSITORY}:missing"))
+        about.quoted("ErrImagePull", "ImagePullBackOff")
+        cluster.until_output(events, ("ErrImagePull", f"{release_image.REPOSITORY}:missing"))
         cluster.until("the pods say so", lambda: {"ErrImagePull", "ImagePullBackOff"} & set(cluster.run(pods).split()))
         (why,) = question("Which nodes are gated, and why?").commands
-        cluster.until_said(why, (SOUND, "ImagePullBackOff"))
+        cluster.until_output(why, (SOUND, "ImagePullBackOff"))
     finally:
         cluster.upgrade("controller.config.worker.image.tag=")
     _, annotate = question("Verify a node again").commands
@@ -266,7 +266,7 @@ def test_a_missing_permission_is_reported_and_restored(cluster: Cluster, about: 
     cluster.plane.kubectl("delete", "clusterrolebinding", "kube-node-ready-controller")
     cluster.until("the right is missing", lambda: cluster.run(ask).split()[-1] == "no")
     cluster.plane.kubectl("label", "node", SOUND, "node-ready/verified-")
-    cluster.until_said(logs, ("cannot patch resource", "nodes"))
+    cluster.until_output(logs, ("cannot patch resource", "nodes"))
     cluster.upgrade()
     cluster.until("the right is back", lambda: cluster.run(ask).split()[-1] == "yes")
     cluster.until("it is verified after all", lambda: cluster.labelled(SOUND))
@@ -281,11 +281,11 @@ def test_all_nodes_are_new_and_none_passes(cluster: Cluster, about: pages.Sectio
     cluster.gate(SOUND)
     cluster.gate(BROKEN)
     cluster.scale_dns(1)
-    cluster.until_said(look, about.told("Pending"))
+    cluster.until_output(look, about.quoted("Pending"))
     (why,) = question("Which nodes are gated, and why?").commands
-    cluster.until_said(why, (SOUND, "kube-system/kube-dns"))
+    cluster.until_output(why, (SOUND, "kube-system/kube-dns"))
     assert "patched" in cluster.run(patch)
-    cluster.until_said(look, ("Running",))
+    cluster.until_output(look, ("Running",))
     cluster.until("the sound node passes", lambda: cluster.labelled(SOUND) and not cluster.is_gated(SOUND))
     cluster.dns_tolerates(TOLERATES_ALL)
     cluster.plane.wait_for_dns()
@@ -295,7 +295,7 @@ def test_all_nodes_are_new_and_none_passes(cluster: Cluster, about: pages.Sectio
 def test_gated_nodes_are_freed_by_hand(cluster: Cluster, about: pages.Section) -> None:
     (command,) = about.commands
     assert cluster.is_gated(BROKEN)
-    free, gone = about.told("untainted", "not found")
+    free, gone = about.quoted("untainted", "not found")
     assert f"node/{BROKEN} {free}" in cluster.run(command)
     assert not cluster.is_gated(BROKEN)
     assert gone in cluster.run(command)
@@ -304,7 +304,7 @@ def test_gated_nodes_are_freed_by_hand(cluster: Cluster, about: pages.Section) -
     cluster.until("it is labelled when it passes", lambda: cluster.labelled(BROKEN))
 
 
-def test_what_is_uninstalled_leaves_nothing_but_notes_on_nodes(cluster: Cluster) -> None:
+def test_uninstalling_leaves_only_labels_and_annotations(cluster: Cluster) -> None:
     about = pages.section("", pages.UNINSTALL)
     uninstall, *others = about.commands
     cluster.plane.nodes[BROKEN].break_dns()
@@ -339,19 +339,19 @@ def test_in_daemonset_mode(bare: Cluster, cluster: Cluster, about: pages.Section
     bare.until("the sound node is verified", lambda: bare.labelled(SOUND) and not bare.is_gated(SOUND))
 
     def desired() -> str:
-        head, row = bare.until_said(daemonset, about.told("DESIRED")).splitlines()
+        head, row = bare.until_output(daemonset, about.quoted("DESIRED")).splitlines()
         return dict(zip(head.split(), row.split(), strict=False))["DESIRED"]
 
     bare.until("one node lacks the label", lambda: desired() == "1")
-    bare.until_said(pods, (BROKEN, "Running"))
-    bare.until_said(logs, ("DNS check failed", "Verification failed"))
-    bare.until_said(check, ("CHECK", "/openapi/v2", " passed, ", " failed"))
+    bare.until_output(pods, (BROKEN, "Running"))
+    bare.until_output(logs, ("DNS check failed", "Verification failed"))
+    bare.until_output(check, ("CHECK", "/openapi/v2", " passed, ", " failed"))
     bare.plane.nodes[BROKEN].heal()
     bare.until("the other one is verified", lambda: bare.labelled(BROKEN) and not bare.is_gated(BROKEN))
     bare.until("and its pod leaves", lambda: not _ours(bare))
 
 
-def test_every_question_is_asked_here() -> None:
+def test_every_question_of_the_page_is_tested() -> None:
     assert pages.titles(pages.TROUBLESHOOTING, of="Questions") == ASKED
 
 

@@ -116,7 +116,7 @@ def run_worker(
     return Verdict(state.terminated.exitCode, message, report["checks"])
 
 
-def test_every_check_passes_on_a_sound_node(plane: lab.Plane, on_first: lab.Node) -> None:
+def test_every_check_passes_on_a_healthy_node(plane: lab.Plane, on_first: lab.Node) -> None:
     verdict = run_worker(plane, on_first)
     assert verdict.exit_code == 0, verdict.message
     assert {check["name"] for check in verdict.checks} == ALL
@@ -125,9 +125,7 @@ def test_every_check_passes_on_a_sound_node(plane: lab.Plane, on_first: lab.Node
     assert len(dns_servers) == 1
 
 
-def test_without_dns_the_dns_check_and_the_way_to_coredns_fail_and_nothing_else(
-    plane: lab.Plane, on_first: lab.Node
-) -> None:
+def test_without_dns_only_the_dns_checks_fail(plane: lab.Plane, on_first: lab.Node) -> None:
     with on_first.break_dns():
         verdict = run_worker(plane, on_first)
     assert verdict.exit_code == 1
@@ -150,7 +148,7 @@ def test_a_node_that_loses_thirty_percent_of_its_dns_queries_fails_and_the_loss_
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
-def test_a_node_whose_names_are_denied_half_of_the_time_fails_and_the_denials_are_counted(
+def test_intermittent_nxdomain_fails_the_node_and_is_counted(
     plane: lab.Plane, on_first: lab.Node, attempt: int
 ) -> None:
     with (
@@ -163,7 +161,9 @@ def test_a_node_whose_names_are_denied_half_of_the_time_fails_and_the_denials_ar
     assert "queries answered NXDOMAIN" in verdict.message or "resolves only sometimes" in verdict.message
 
 
-def test_without_the_api_its_checks_fail_and_what_needs_it_is_not_judged(plane: lab.Plane, on_first: lab.Node) -> None:
+def test_without_the_api_its_checks_fail_and_dependent_checks_are_inconclusive(
+    plane: lab.Plane, on_first: lab.Node
+) -> None:
     with on_first.break_api():
         verdict = run_worker(plane, on_first)
     assert verdict.exit_code == 1
@@ -187,7 +187,7 @@ def test_an_mtu_black_hole_fails_the_payload_check_of_that_node_only(
     assert run_worker(plane, on_first).exit_code == 0
 
 
-def test_one_dead_dns_server_among_several_is_noticed(plane: lab.Plane, on_first: lab.Node) -> None:
+def test_one_dead_dns_server_among_several_is_detected(plane: lab.Plane, on_first: lab.Node) -> None:
     (server,) = plane.client.list(Pod, namespace="kube-system", labels={"k8s-app": "kube-dns"})
     alive = server.status
     assert alive
@@ -231,7 +231,7 @@ def test_a_missing_right_is_named(plane: lab.Plane, on_first: lab.Node) -> None:
     assert "system:serviceaccount:workers:powerless" in verdict.message
 
 
-def test_a_pod_without_a_token_has_no_way_to_talk_to_kubernetes(plane: lab.Plane, on_first: lab.Node) -> None:
+def test_a_pod_without_a_token_cannot_connect_to_kubernetes(plane: lab.Plane, on_first: lab.Node) -> None:
     verdict = run_worker(plane, on_first, automountServiceAccountToken=False)
     assert verdict.exit_code == 3
     assert "/token cannot be read" in json.loads(verdict.message)["error"]

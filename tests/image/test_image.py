@@ -32,7 +32,7 @@ exec chroot --userspec=1000:1000 --groups= "$0" "$@"
 """
 
 
-# They need what was left out, and nobody needs them. (An encoding that cannot be imported is an unknown encoding.)
+# They need what was left out, and are not used. (An encoding that cannot be imported is an unknown encoding.)
 NEVER_IMPORTED = {
     "asyncio/__main__.py",
     "dist-packages/truststore/_macos.py",
@@ -112,7 +112,7 @@ def imported(source: bytes) -> set[str]:
     return found
 
 
-def test_two_builds_are_one_image(built: Built, tmp_path: Path) -> None:
+def test_two_builds_produce_the_same_image(built: Built, tmp_path: Path) -> None:
     again = build(tmp_path)
     assert sha256(again.archive.read_bytes()) == sha256(built.archive.read_bytes())
     assert again.bill.read_bytes() == built.bill.read_bytes()
@@ -124,7 +124,7 @@ def test_it_is_small(built: Built, architecture: str) -> None:
 
 
 @pytest.mark.parametrize("architecture", image_spec.ARCHITECTURES)
-def test_it_is_labelled_and_runs_as_nobody_special(built: Built, architecture: str) -> None:
+def test_the_image_is_labeled_and_runs_unprivileged(built: Built, architecture: str) -> None:
     config = json.loads(built.blob(built.manifests()[architecture]["config"]["digest"]))
     assert config["architecture"] == architecture
     assert config["config"]["User"] == "1000:1000"
@@ -136,15 +136,15 @@ def test_it_is_labelled_and_runs_as_nobody_special(built: Built, architecture: s
 
 
 @pytest.mark.parametrize("program", image_spec.PROGRAMS)
-def test_a_program_says_which_build_it_is(root: Path, program: str) -> None:
-    said = run(root, f"/{program}", "--version")
-    assert said.stdout == f"{program} 9.8.7 (commit abc1234, built 2026-01-02T03:04:05Z)\n", said.stderr
+def test_every_program_prints_its_build(root: Path, program: str) -> None:
+    output = run(root, f"/{program}", "--version")
+    assert output.stdout == f"{program} 9.8.7 (commit abc1234, built 2026-01-02T03:04:05Z)\n", output.stderr
 
 
-def test_the_worker_refuses_bad_settings(root: Path) -> None:
-    said = run(root, "/kube-node-ready-worker", NODE_NAME="n", KUBE_NODE_READY_WORKER_CONFIG='{"dnsTestDomain": []}')
-    assert said.returncode == 2, said.stderr
-    assert "dnsTestDomain" in said.stdout
+def test_the_worker_rejects_bad_settings(root: Path) -> None:
+    output = run(root, "/kube-node-ready-worker", NODE_NAME="n", KUBE_NODE_READY_WORKER_CONFIG='{"dnsTestDomain": []}')
+    assert output.returncode == 2, output.stderr
+    assert "dnsTestDomain" in output.stdout
 
 
 def test_the_worker_reads_yaml(root: Path) -> None:
@@ -153,10 +153,10 @@ def test_the_worker_reads_yaml(root: Path) -> None:
     assert run(root, "/usr/bin/python3.11", "-c", script).stdout == "{'a': [1, 2]}\n"
 
 
-def test_the_controller_gets_as_far_as_to_look_for_a_cluster(root: Path) -> None:
-    said = run(root, "/kube-node-ready-controller", POD_IMAGE=IMAGE)
-    assert said.returncode == 3, said.stderr
-    assert "Traceback" not in said.stderr
+def test_the_controller_starts_until_it_needs_a_cluster(root: Path) -> None:
+    output = run(root, "/kube-node-ready-controller", POD_IMAGE=IMAGE)
+    assert output.returncode == 3, output.stderr
+    assert "Traceback" not in output.stderr
 
 
 def test_every_module_can_be_imported(root: Path) -> None:
@@ -166,12 +166,12 @@ def test_every_module_can_be_imported(root: Path) -> None:
         "found = list(pkgutil.walk_packages(kube_node_ready.__path__, 'kube_node_ready.'))\n"
         "print(len([importlib.import_module(module.name) for module in found]))\n"
     )
-    said = run(root, "/usr/bin/python3.11", "-c", script)
-    assert said.stderr == ""
-    assert int(said.stdout) > 50
+    output = run(root, "/usr/bin/python3.11", "-c", script)
+    assert output.stderr == ""
+    assert int(output.stdout) > 50
 
 
-def test_no_module_needs_at_once_what_was_left_out() -> None:
+def test_no_module_imports_what_was_left_out() -> None:
     """Read from the sources: also what no test runs, and what a new version of a wheel begins to import."""
     store = ContentCache(default_folder())
     target = Target(wheels.machine_architecture(), contents.PYTHON)
@@ -191,8 +191,8 @@ def test_no_module_needs_at_once_what_was_left_out() -> None:
 def test_a_thread_can_end(root: Path) -> None:
     """For which the C library loads a library by name. A daemon thread is ended by the interpreter's own end."""
     script = "import threading, time; threading.Thread(target=time.sleep, args=[0.2], daemon=True).start()"
-    said = run(root, "/usr/bin/python3.11", "-IS", "-c", script)
-    assert (said.returncode, said.stderr) == (0, "")
+    output = run(root, "/usr/bin/python3.11", "-IS", "-c", script)
+    assert (output.returncode, output.stderr) == (0, "")
 
 
 def test_texts_are_utf_8_and_authorities_are_known(root: Path) -> None:
@@ -200,14 +200,14 @@ def test_texts_are_utf_8_and_authorities_are_known(root: Path) -> None:
     assert run(root, "/usr/bin/python3.11", "-I", "-c", script).stdout == "ö utf-8 True\n"
 
 
-def test_nothing_is_compiled_again(root: Path) -> None:
+def test_no_module_is_compiled_again(root: Path) -> None:
     sources = [path for path in root.rglob("*.py") if path.is_file()]
     assert sources == []
     assert not list(root.rglob("__pycache__"))
 
 
 @pytest.mark.parametrize("architecture", image_spec.ARCHITECTURES)
-def test_there_is_no_shell_no_installer_and_nothing_to_gain(built: Built, architecture: str, tmp_path: Path) -> None:
+def test_there_is_no_shell_no_installer_and_no_setuid_program(built: Built, architecture: str, tmp_path: Path) -> None:
     programs = set()
     for layer in built.manifests()[architecture]["layers"]:
         (tmp_path / "layer").write_bytes(built.blob(layer["digest"]))
@@ -222,7 +222,7 @@ def test_there_is_no_shell_no_installer_and_nothing_to_gain(built: Built, archit
     assert programs == {contents.INTERPRETER, *image_spec.PROGRAMS}
 
 
-def test_the_bill_names_what_is_there(built: Built, root: Path) -> None:
+def test_the_bill_of_materials_is_complete(built: Built, root: Path) -> None:
     components = json.loads(built.bill.read_text())["components"]
     listed = {component["name"] for component in components if component["purl"].startswith("pkg:deb/")}
     assert listed == {path.name for path in (root / "var/lib/dpkg/status.d").iterdir()}
@@ -237,10 +237,10 @@ def test_executables_need_a_python_and_nothing_else(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     for program in image_spec.PROGRAMS:
         command = [sys.executable, "-IS", f"{tmp_path}/bin/{program}", "--version"]
-        said = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=False)
-        assert said.stdout == f"{program} 9.8.7 (commit abc1234, built 2026-01-02T03:04:05Z)\n", said.stderr
+        output = subprocess.run(command, cwd="/", env=environment, capture_output=True, text=True, check=False)
+        assert output.stdout == f"{program} 9.8.7 (commit abc1234, built 2026-01-02T03:04:05Z)\n", output.stderr
     command = [sys.executable, "-IS", f"{tmp_path}/bin/kube-node-ready-controller"]
     with_image = {**environment, "POD_IMAGE": IMAGE}
-    said = subprocess.run(command, cwd="/", env=with_image, capture_output=True, text=True, check=False)
-    assert said.returncode == 3, said.stderr
+    output = subprocess.run(command, cwd="/", env=with_image, capture_output=True, text=True, check=False)
+    assert output.returncode == 3, output.stderr
     assert __version__ != "9.8.7"

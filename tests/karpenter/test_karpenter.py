@@ -59,7 +59,7 @@ class World:
         self.plane.kubectl("apply", "--filename=-", standard_input=MANIFEST % {"pool": pool})
 
     def until(self, what: str, condition: Callable[[], Any]) -> Any:  # noqa: ANN401  whatever it answers
-        """Until it is so; tells when that was, for the record in docs/how-to/karpenter.md."""
+        """Wait for the condition and return the time, for the record in docs/how-to/karpenter.md."""
         found = waiting.until(what, condition, PATIENCE, alive=self.plane.check)
         print(f"{time.monotonic() - self._began:5.1f} s  {what}")  # noqa: T201
         return found
@@ -74,7 +74,7 @@ class World:
         (found,) = self._all("pods", f"--field-selector=metadata.name={pod}")
         return str(found["spec"].get("nodeName", ""))
 
-    def told(self, node: str, reason: str) -> list[str]:
+    def event_messages(self, node: str, reason: str) -> list[str]:
         fields = f"--field-selector=involvedObject.name={node},reason={reason}"
         return [event["message"] for event in self._all("events", "--namespace=default", fields)]
 
@@ -122,12 +122,12 @@ def test_a_provisioned_node_is_verified_and_released_and_initialized(world: Worl
     world.until("the NodeClaim is Initialized", lambda: is_true(world.claims("good")[0], "Initialized"))
     (node,) = world.nodes("good")
     assert world.node_of("good") == name(node)
-    assert world.told(name(node), "Verified")
+    assert world.event_messages(name(node), "Verified")
     with pytest.raises(lab.NotReadyInTimeError):
         waiting.until("the taint comes back", lambda: GATE in keys(world.nodes("good")[0]), 10)
 
 
-def test_nothing_happens_to_a_node_before_karpenter_has_registered_it(world: World) -> None:
+def test_nodes_are_ignored_until_karpenter_has_registered_them(world: World) -> None:
     """A kubelet registers with the startup taint; KWOK's provider does not, and so it is put there here."""
     world.want("slow", lab.PASSES)
     (node,) = waiting.until("its node is there", lambda: world.nodes("slow") or None, PATIENCE)
@@ -136,10 +136,10 @@ def test_nothing_happens_to_a_node_before_karpenter_has_registered_it(world: Wor
         (node,) = world.nodes("slow")
         assert UNREGISTERED in keys(node), "Karpenter was quicker than this test"
         world.plane.kubectl("taint", "node", name(node), f"{GATE}=true:NoSchedule")
-        world.until("the controller waits", lambda: world.operator.said("Node waiting", node=name(node)))
+        world.until("the controller waits", lambda: world.operator.logged("Node waiting", node=name(node)))
         with pytest.raises(lab.NotReadyInTimeError):
             waiting.until("it does something", lambda: is_verified(world.nodes("slow")[0]), 5)
-        assert not world.operator.said("Creating worker pod", node=name(node))
+        assert not world.operator.logged("Creating worker pod", node=name(node))
     finally:
         world.karpenter.process.resume()
     world.until("the node is verified", lambda: is_verified(world.nodes("slow")[0]))
@@ -151,8 +151,8 @@ def test_a_failing_node_is_replaced_by_karpenter(world: World) -> None:
     world.want("bad", lab.fails())
     (first,) = world.until("Karpenter makes a NodeClaim", lambda: world.claims("bad"))
     node = name(world.until("and a node", lambda: world.nodes("bad"))[0])
-    said = world.until("the node is given up", lambda: world.told(node, "Removing"))
-    assert said[0].startswith(f"deleting NodeClaim {name(first)}: ")
+    output = world.until("the node is given up", lambda: world.event_messages(node, "Removing"))
+    assert output[0].startswith(f"deleting NodeClaim {name(first)}: ")
     world.karpenter.decide("bad", lab.PASSES)
     world.until("another NodeClaim takes its place", lambda: replaced(world, name(first)))
     world.until("the first node is gone", lambda: node not in map(name, world.nodes("bad")))

@@ -128,8 +128,8 @@ class _Selecting:
     tests: Sequence[str]
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        wanted = {item.nodeid: item for item in items}
-        items[:] = [wanted[test] for test in self.tests]
+        expected = {item.nodeid: item for item in items}
+        items[:] = [expected[test] for test in self.tests]
 
 
 @dataclass

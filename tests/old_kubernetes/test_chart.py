@@ -27,17 +27,17 @@ def old() -> Iterator[lab.Plane]:
 
 
 @pytest.mark.parametrize("name", chart_sets.all_sets())
-def test_it_takes_every_object(old: lab.Plane, name: str) -> None:
+def test_it_accepts_every_object(old: lab.Plane, name: str) -> None:
     apply(old, chart_sets.rendered(name), "--dry-run=server")
 
 
-def test_the_controllers_rights_are_all_used_and_enough(old: lab.Plane, prefix: str, tmp_path: Path) -> None:
+def test_the_controllers_rights_are_all_used_and_sufficient(old: lab.Plane, prefix: str, tmp_path: Path) -> None:
     """A server that streams no lists is asked for them page by page."""
     with a_run(old, prefix, tmp_path) as run:
         passing, failing = run.join("passes", lab.PASSES), run.join("fails", lab.fails(seconds=0.2))
         with run.controller() as operator:
-            run.until("a node passed", lambda: operator.said("Node verified", node=passing))
-            run.until("a node failed", lambda: operator.said("Verification failed", node=failing))
+            run.until("a node passed", lambda: operator.logged("Node verified", node=passing))
+            run.until("a node failed", lambda: operator.logged("Verification failed", node=failing))
             run.until("its worker is gone", lambda: not run.workers(passing))
             operator.stop()
         rbac.fit(run.release, spare=rbac.EARLIER_LIFE)

@@ -204,7 +204,7 @@ def test_a_manifest_with_a_few_errors_is_valid_or_has_diagnostics(tree: Json) ->
     settle(yaml.dump(tree, Dumper=yaml.CSafeDumper))
 
 
-def said(tree: Json) -> tuple[set[Diagnostic], set[Diagnostic]]:
+def texts_of(tree: Json) -> tuple[set[Diagnostic], set[Diagnostic]]:
     """What could not be read, and all that is said."""
     (one,) = reader.load(as_yaml(tree).encode(), SOURCE)
     return set(one.diagnostics), set(validate.validate(one))
@@ -212,14 +212,14 @@ def said(tree: Json) -> tuple[set[Diagnostic], set[Diagnostic]]:
 
 @SOME
 @given(st.integers(0, len(list(nodes(TREES[0]))) - 1), st.booleans())
-def test_from_what_cannot_be_read_of_a_valid_manifest_nothing_else_follows(location: int, misspelt: bool) -> None:  # noqa: FBT001
+def test_unreadable_parts_of_a_valid_manifest_cause_no_further_errors(location: int, misspelt: bool) -> None:  # noqa: FBT001
     tree = copy.deepcopy(TREES[0])
     inside, key = list(nodes(tree))[location]
     if misspelt and isinstance(inside, dict):
         inside[f"{key}x"] = inside.pop(key)
     else:
         inside[key] = [[]]
-    unreadable, everything = said(tree)
+    unreadable, everything = texts_of(tree)
     # If all could be read, it is a name or a text of the user's that is another now.
     assert not unreadable or not validate.errors(everything - unreadable)
 
@@ -229,7 +229,7 @@ def test_from_what_cannot_be_read_of_a_valid_manifest_nothing_else_follows(locat
 
 @RICH
 @given(stack_inputs())
-def test_any_valid_manifest_renders_to_objects_that_kubernetes_knows(tree: Json) -> None:
+def test_any_valid_manifest_renders_to_valid_objects(tree: Json) -> None:
     for one in objects_of(read(as_yaml(tree))):
         kubernetes_validate.validate(one, NEWEST, strict=True)
 

@@ -95,7 +95,7 @@ def test_any_text_is_a_configuration_or_errors(text: str) -> None:
         max_size=40,
     )
 )
-def test_any_heap_of_yamls_own_marks_is_a_configuration_or_errors(marks: list[str]) -> None:
+def test_any_yaml_punctuation_is_a_configuration_or_errors(marks: list[str]) -> None:
     loaded_or_rejected(lambda: load("".join(marks)))
 
 
@@ -107,7 +107,7 @@ def test_any_bytes_are_a_configuration_or_errors(content: bytes) -> None:
 
 @FAST
 @given(st.lists(st.tuples(st.sampled_from(PATHS) | odd_texts, values), max_size=4), st.booleans())
-def test_any_value_of_any_field_is_taken_or_named(written: list[tuple[str, object]], wrapped: bool) -> None:  # noqa: FBT001
+def test_any_value_of_any_field_is_accepted_or_reported(written: list[tuple[str, object]], wrapped: bool) -> None:  # noqa: FBT001
     tree: dict[str, Any] = {}
     for path, value in written:
         tree = merged(tree, nested(path, value))
@@ -116,20 +116,20 @@ def test_any_value_of_any_field_is_taken_or_named(written: list[tuple[str, objec
 
 @FAST
 @given(st.dictionaries(st.sampled_from([*config.variables(), *config.short_variables(), "POD_NAMESPACE"]), odd_texts))
-def test_any_environment_is_taken_or_named(variables: dict[str, str]) -> None:
+def test_any_environment_is_accepted_or_reported(variables: dict[str, str]) -> None:
     loaded_or_rejected(lambda: load("", variables))
 
 
 @FAST
 @given(st.dictionaries(st.sampled_from([*config.flag_fields(), *compat.FLAGS]) | odd_texts, odd_texts | st.booleans()))
 @example({"text": "null", "variables": "null"})
-def test_any_flags_are_taken_or_named(flags: dict[str, object]) -> None:
+def test_any_flags_are_accepted_or_reported(flags: dict[str, object]) -> None:
     loaded_or_rejected(lambda: load("", {}, **flags))
 
 
 @FAST
 @given(st.sampled_from(SCALARS), odd_texts)
-def test_what_is_taken_is_what_the_field_may_hold(target: tuple[str, Field], text: str) -> None:
+def test_accepted_values_are_valid_for_their_field(target: tuple[str, Field], text: str) -> None:
     path, field = target
     loaded = loaded_or_rejected(lambda: load(yaml.safe_dump(nested(path, text))))
     may = text == field.default or not text or field.reader.parse(text) is not INVALID
@@ -138,7 +138,7 @@ def test_what_is_taken_is_what_the_field_may_hold(target: tuple[str, Field], tex
 
 @FAST
 @given(st.sampled_from(SCALARS).flatmap(lambda target: st.tuples(st.just(target), right(target[1]))))
-def test_a_right_value_arrives_by_file_and_by_variable_alike(chosen: tuple[tuple[str, Field], Any]) -> None:
+def test_files_and_variables_give_the_same_value(chosen: tuple[tuple[str, Field], Any]) -> None:
     (path, field), value = chosen
     names = {at: name for name, at in config.variables().items()}
     text = str(value).lower() if isinstance(value, bool) else str(value)

@@ -23,7 +23,7 @@ TAINTS = st.lists(
 
 
 @given(labels=MAPS, annotations=MAPS, taints=TAINTS)
-def test_nobody_elses_label_annotation_or_taint_is_touched(
+def test_labels_annotations_and_taints_of_others_are_unchanged(
     labels: dict[str, str] | None, annotations: dict[str, str] | None, taints: list[dict[str, str]]
 ) -> None:
     metadata: dict[str, Any] = {"name": "a", "uid": "u", "resourceVersion": "7"}
@@ -53,7 +53,7 @@ def _others(node: dict[str, Any], what: str) -> dict[str, str]:
     gated=st.booleans(),
     seconds=st.integers(0, 400),
 )
-def test_whatever_a_node_went_through_asking_leads_to_a_new_attempt(
+def test_verify_leads_to_a_new_attempt_in_every_state(
     verdicts: list[str],
     gated: bool,  # noqa: FBT001  drawn
     seconds: int,

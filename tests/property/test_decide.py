@@ -35,7 +35,7 @@ LONGEST_TO_SETTLE = 900
 
 
 class Histories(RuleBasedStateMachine):
-    """A controller at work among others, with decisions that may be old when they are carried out."""
+    """A running controller among other clients, with decisions that can be outdated when they are executed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Histories(RuleBasedStateMachine):
         self.cluster.join(name, taints=[foreign, GATE], verdict=verdict)
 
     @rule(name=st.sampled_from(NAMES), verdict=st.sampled_from(VERDICTS))
-    def its_fortune_changes(self, name: str, verdict: str) -> None:
+    def its_verdict_changes(self, name: str, verdict: str) -> None:
         self.cluster.verdicts[name] = verdict
 
     @precondition(lambda self: self.cluster.nodes)
@@ -103,17 +103,17 @@ class Histories(RuleBasedStateMachine):
 
     @precondition(lambda self: self.cluster.nodes)
     @rule(data=st.data())
-    def someone_takes_the_label_off(self, data: st.DataObject) -> None:
+    def another_client_removes_the_label(self, data: st.DataObject) -> None:
         self.cluster.unlabel(data.draw(st.sampled_from(sorted(self.cluster.nodes))))
 
     @precondition(lambda self: self.cluster.pods)
     @rule(data=st.data())
-    def someone_deletes_a_worker(self, data: st.DataObject) -> None:
+    def another_client_deletes_a_worker(self, data: st.DataObject) -> None:
         del self.cluster.pods[data.draw(st.sampled_from(sorted(self.cluster.pods)))]
 
     @precondition(lambda self: self.cluster.nodes)
     @rule(data=st.data(), text=st.text(max_size=20) | st.just('{"attempt":3,"failures":2,"outcome":"passed"}'))
-    def someone_writes_into_our_annotation(self, data: st.DataObject, text: str) -> None:
+    def another_client_changes_our_annotation(self, data: st.DataObject, text: str) -> None:
         """Nonsense, or a proof that was never given: who can write that can also remove the taint."""
         name = data.draw(st.sampled_from(sorted(self.cluster.nodes)))
         if "passed" not in text:

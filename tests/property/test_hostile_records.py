@@ -127,7 +127,7 @@ def test_an_annotation_is_a_valid_record_or_none(annotation: str) -> None:
 
 
 @given(ANNOTATIONS, st.booleans(), st.booleans(), st.sampled_from(POLICIES))
-def test_no_annotation_stops_a_decision_or_a_look(
+def test_no_annotation_stops_a_decision_or_a_status(
     annotation: str,
     labelled: bool,  # noqa: FBT001  drawn
     gated: bool,  # noqa: FBT001  drawn
@@ -168,7 +168,7 @@ def look(wire: fleet.NodeWire, policy: Policy) -> None:
 
 
 @given(st.text())
-def test_a_line_is_printable_whatever_it_holds_and_keeps_its_style(text: str) -> None:
+def test_any_line_is_printable_and_keeps_its_style(text: str) -> None:
     console = Console(file=StringIO(), force_terminal=True, color_system="standard")
     shown = output.rendered([Text(text, "red")], console)
     assert words.safe(Text(text).plain) in shown, "markup is text as well"

@@ -69,7 +69,7 @@ def expected(given_headers: dict[str, str], own: dict[str, str], body: bytes | N
 @given(methods, targets, headers, bodies)
 @example("GET", SPLIT, {}, None)
 @example("GET", "/", {"X": "y\r\nContent-Length: 5"}, None)
-def test_a_pool_sends_the_request_it_was_given_or_none(
+def test_a_pool_sends_the_given_request_or_none(
     method: str, target: str, given_headers: dict[str, str], body: bytes | None
 ) -> None:
     pool = ConnectionPool("https://10.0.0.1:6443/prefix/", None, {"User-Agent": "agent"})
@@ -119,7 +119,7 @@ def conversation(peer: Peer, given_headers: dict[str, str] | None = None) -> Htt
 @given(methods, targets, headers, bodies)
 @example("GET", SPLIT, {}, None)
 @example("GET", "/", {"X": "y\r\nContent-Length: 5"}, None)
-def test_a_conversation_sends_the_request_it_was_given_or_none(
+def test_a_conversation_sends_the_given_request_or_none(
     method: str, target: str, given_headers: dict[str, str], body: bytes | None
 ) -> None:
     peer = Peer([HELLO])
@@ -302,9 +302,7 @@ readers = pytest.mark.parametrize("reader", READERS)
 
 @readers
 @given(well_formed, sizes)
-def test_a_well_formed_answer_is_read_in_whatever_pieces_it_comes(
-    reader: str, answer: bytes, lengths: list[int]
-) -> None:
+def test_a_well_formed_response_is_read_in_any_pieces(reader: str, answer: bytes, lengths: list[int]) -> None:
     outcome = READERS[reader](in_pieces(answer, lengths))
     assert outcome is not None
     assert outcome == seen_by_h11(answer)
@@ -330,7 +328,7 @@ def as_llhttp_reads(answer: bytes) -> bytes:
 @example(b"HTTP/1.1 304 No\r\nContent-Length:: 7\r\n\r\n", [1])
 @example(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", [9])
 @example(b"HTTP/1.1 200 OK\r\nContent-Length: 1_0\r\n\r\nhellohello", [1 << 20])
-def test_a_malformed_answer_is_refused_or_means_what_it_means_to_others(
+def test_a_malformed_response_is_rejected_or_read_as_by_other_clients(
     reader: str, answer: bytes, lengths: list[int]
 ) -> None:
     outcome = READERS[reader](in_pieces(answer, lengths))
@@ -343,7 +341,7 @@ def test_a_malformed_answer_is_refused_or_means_what_it_means_to_others(
 
 @readers
 @given(st.binary(max_size=200), sizes)
-def test_garbage_is_refused(reader: str, garbage: bytes, lengths: list[int]) -> None:
+def test_garbage_is_rejected(reader: str, garbage: bytes, lengths: list[int]) -> None:
     assert READERS[reader](in_pieces(garbage, lengths)) is None
 
 
@@ -387,7 +385,7 @@ class Endless:
 
 @settings(max_examples=40)
 @given(endless, st.integers(200, 70_000))
-def test_a_pool_stops_reading_an_answer_that_never_ends(answer: tuple[bytes, bytes], size: int) -> None:
+def test_a_pool_stops_reading_an_endless_response(answer: tuple[bytes, bytes], size: int) -> None:
     source = Endless(*answer, size)
     assert seen_by_exchange(source) is None
     assert source.sent < MOST_READ
@@ -395,7 +393,7 @@ def test_a_pool_stops_reading_an_answer_that_never_ends(answer: tuple[bytes, byt
 
 @settings(max_examples=40)
 @given(endless, st.integers(200, 70_000))
-def test_a_conversation_stops_reading_an_answer_that_never_ends(answer: tuple[bytes, bytes], size: int) -> None:
+def test_a_conversation_stops_reading_an_endless_response(answer: tuple[bytes, bytes], size: int) -> None:
     source = Endless(*answer, size)
     with pytest.MonkeyPatch.context() as patch, conversation(Peer(source)) as asking:
         patch.setattr(transport, "_LARGEST_BODY", BODY_LIMIT)

@@ -56,7 +56,7 @@ def test_an_image_depends_on_its_content_alone(files: dict[str, bytes]) -> None:
 
 
 @given(st.text(max_size=50), st.integers(0, 255), names)
-def test_a_verdicts_words_cannot_break_the_stage_that_carries_them(words: str, code: int, prefix: str) -> None:
+def test_a_verdicts_message_cannot_break_its_stage(words: str, code: int, prefix: str) -> None:
     """The template holds the words as one literal, whatever braces and quotes are in them."""
     for verdict in (simulated_stages.fails(words, exit_code=code), simulated_stages.never_starts(message=words)):
         for stage in simulated_stages.of_group(prefix, verdict):
@@ -73,6 +73,6 @@ def test_a_verdicts_words_cannot_break_the_stage_that_carries_them(words: str, c
 
 
 @given(names, names | st.just(""), st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"]))
-def test_a_taint_reads_as_it_is_written(key: str, value: str, effect: str) -> None:
+def test_a_taint_round_trips(key: str, value: str, effect: str) -> None:
     taint = _taint(f"{key}={value}:{effect}" if value else f"{key}:{effect}")
     assert (taint.key, taint.value, taint.effect) == (key, value, effect)

@@ -47,7 +47,7 @@ def a_pod(exit_code: int, message: str) -> Worker:
 
 
 @given(messages)
-def test_no_message_can_break_the_reader_or_grow_what_is_shown(message: str) -> None:
+def test_no_message_breaks_the_reader_or_exceeds_the_limit(message: str) -> None:
     report = read(message)
     if report:
         assert all(len(check.name) <= 40 and len(check.target) <= 100 for check in report.checks)
@@ -56,14 +56,14 @@ def test_no_message_can_break_the_reader_or_grow_what_is_shown(message: str) -> 
 
 
 @given(messages, st.sampled_from([0, 1, 2, 3, 10, 137]))
-def test_the_verdict_is_the_exit_codes_whatever_the_message_says(message: str, exit_code: int) -> None:
+def test_the_verdict_follows_the_exit_code_for_any_message(message: str, exit_code: int) -> None:
     worker = a_pod(exit_code, message)
     assert worker.state is (State.FAILED if exit_code else State.PASSED)
     assert bool(worker.reason) == bool(exit_code)
 
 
 @given(messages)
-def test_a_record_of_any_message_survives_being_written_and_is_fit_to_be_read(message: str) -> None:
+def test_a_record_of_any_message_round_trips_and_is_printable(message: str) -> None:
     worker = a_pod(1, message)
     checks = worker.report.by_check if worker.report else ()
     record = VerificationRecord(1, 1, Outcome.FAILED, cause=worker.cause, reason=worker.reason, checks=checks)

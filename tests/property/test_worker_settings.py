@@ -33,13 +33,13 @@ def test_any_mapping_is_settings_or_a_list_of_errors(mapping: dict[str, object])
     try:
         found = worker.parse(mapping, "here")
     except DiagnosticsError as error:
-        told = tuple(map(str, error.diagnostics))
+        reported = tuple(map(str, error.diagnostics))
     else:
-        told = ("not one",)
+        reported = ("not one",)
         assert 0 < found.check_timeout_seconds <= found.timeout_seconds <= 3600
         assert set(mapping) <= worker.TABLE.fields.keys()
-    assert told
-    assert all(len(line) < 600 and line.isprintable() for line in told)
+    assert reported
+    assert all(len(line) < 600 and line.isprintable() for line in reported)
 
 
 @given(st.sampled_from(sorted(worker.TABLE.fields.keys() - {"logging"})), st.text(max_size=40))
@@ -86,7 +86,7 @@ def test_any_bytes_after_our_own_question_are_an_answer_or_malformed(tail: bytes
 
 
 @given(NAMES, st.integers(0, 65_535))
-def test_an_encoded_question_is_recognised_in_its_answer(name: str, number: int) -> None:
+def test_an_encoded_question_is_recognized_in_its_answer(name: str, number: int) -> None:
     question = Question(name)
     data = bytearray(dns_client.encode(question, number))
     data[2] |= 0x80
@@ -113,8 +113,8 @@ def test_every_report_fits_and_names_every_failing_check(node: str, results: lis
     data = report.encode(node, results, error)
     assert len(data) <= 4096
     found = json.loads(data)
-    told = {check["name"] for check in found["checks"] if not check["ok"]}
-    assert told == {result.name for result in results if not result.ok}
+    reported = {check["name"] for check in found["checks"] if not check["ok"]}
+    assert reported == {result.name for result in results if not result.ok}
 
 
 def test_random_bytes_of_a_real_packets_size_never_crash_the_decoder() -> None:

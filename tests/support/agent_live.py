@@ -111,7 +111,7 @@ class Real:
         self._write_json({"op": "add", "path": "/spec/taints/-", "value": taint})
 
     def write(self, patch: dict[str, Any]) -> None:
-        """As somebody else."""
+        """As another client."""
         self._client.patch(NodeObject, self.name, patch, patch_type=PatchType.MERGE)
 
     def write_condition(self, condition: dict[str, Any]) -> None:
@@ -131,7 +131,7 @@ class Real:
 
     def forbid(self, resource: str) -> None:
         self._lost.append(resource)
-        self._release.take_away(resource)
+        self._release.revoke(resource)
         self.until("the right is gone", lambda: not self._may_write(resource))
 
     def _may_write(self, resource: str) -> bool:
@@ -198,7 +198,7 @@ class Real:
             run.process.wait()
         self.target.close()
         if self._lost:
-            self._release.give_back()
+            self._release.restore()
         for resource in self._lost:
             waiting.until("the right is back", lambda lost=resource: self._may_write(lost), PATIENCE)  # type: ignore[misc]
         if self.pod:
@@ -212,12 +212,12 @@ def command(mounted: Path, *words: str) -> list[str]:
     return [sys.executable, "-c", _PROGRAM, str(mounted), *words]
 
 
-def environment_of(release: Release, server: tuple[str, int], **told: str) -> dict[str, str]:
+def environment_of(release: Release, server: tuple[str, int], **reported: str) -> dict[str, str]:
     """As in a pod of the chart's DaemonSet."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
     host, port = server
     where = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(port)}
-    return inherited | release.made.variables | where | {"POD_NAMESPACE": release.namespace, **told}
+    return inherited | release.made.variables | where | {"POD_NAMESPACE": release.namespace, **reported}
 
 
 @contextlib.contextmanager

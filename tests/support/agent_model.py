@@ -183,7 +183,7 @@ class VirtualClock(Clock):
 
 
 class Simulated:
-    """A World. Whoever waits in it makes its time pass."""
+    """A World in which waiting advances the time."""
 
     def __init__(self, cluster: FakeCluster, folder: Path) -> None:
         self.cluster = cluster

@@ -48,7 +48,7 @@ def a_map(called: str, n: object, ours: str = "yes") -> bytes:
 
 
 class Listener:
-    """What somebody knows who only hears of changes."""
+    """The state that results from the change events alone."""
 
     def __init__(self) -> None:
         self.objects: dict[str, int] = {}
@@ -134,11 +134,11 @@ def play(how: Access, namespace: str, scenario: Callable[[Copy], Awaitable[None]
 
 
 async def write_at_random(copy: Copy, seed: int, writes: int) -> None:
-    """Create, change, delete, and move in and out of the selector. Every other answer is put at once."""
+    """Create, change, delete, and move in and out of the selector. Every other response is put immediately."""
     chance = random.Random(seed)  # noqa: S311  a test that can be repeated
     for step in range(writes):
         called = f"m{seed % 3}-{chance.randrange(20)}"
-        with suppress(NotFound):  # somebody else deleted it between our create and our patch
+        with suppress(NotFound):  # another client deleted it between our create and our patch
             if chance.random() < 0.25:
                 await copy.delete(called)
                 continue

@@ -60,7 +60,7 @@ class Guarded:
         self.plane.start_nodes(*names, taints=[GATE], labels=REAL)
 
     def close(self, *names: str) -> None:
-        """As if they joined: gated, unlabelled, with no past."""
+        """As if they joined: gated, without label or record."""
         metadata = {"labels": {LABEL: None}, "annotations": {RECORD_ANNOTATION: None}}
         for name in names:
             new = {"metadata": metadata, "spec": {"taints": [GATE.as_dict()]}}
@@ -85,7 +85,7 @@ class Guarded:
         found: list[dict[str, Any]] = self.plane.client.get(NodeObject, name).to_dict()["status"]["conditions"]
         return next((known for known in found if known["type"] == CONDITION), {})
 
-    def told(self, name: str, reason: str) -> list[str]:
+    def event_messages(self, name: str, reason: str) -> list[str]:
         """The messages of the node's Events with this reason."""
         found = self.plane.client.list(
             Event,

@@ -101,21 +101,21 @@ class Release:
         with reviews(self.plane, self.user()) as allow:
             return allow(verb, resource, namespace)
 
-    def take_away(self, resource: str) -> None:
-        """The right to it, wherever it is granted. `give_back` restores it."""
+    def revoke(self, resource: str) -> None:
+        """The right to it, wherever it is granted. `restore` restores it."""
         for role in self._roles():
             rules = [rule for rule in role["rules"] if resource not in rule["resources"]]
             if rules != role["rules"]:
                 apply(self.plane, [{**role, "rules": rules}])
 
-    def give_back(self) -> None:
+    def restore(self) -> None:
         apply(self.plane, self._roles())
 
     def _roles(self) -> list[Object]:
         return self.made.of("Role") + self.made.of("ClusterRole")
 
     def wait_for_policy(self, node: str) -> None:
-        """The API server takes a moment to know a new admission policy. It holds as soon as a token that tells no node
+        """The API server takes a moment to know a new admission policy. It holds as soon as a token without a node
         may write to none.
         """
         waiting.until("the admission policy holds", lambda: self._is_held(node), PATIENCE, alive=self.plane.check)

@@ -1,4 +1,4 @@
-"""A controller at work as the chart configures it, with the rights that the chart grants."""
+"""A controller that runs as the chart configures it, with the rights that the chart grants."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -18,7 +18,7 @@ PATIENCE = 180
 
 
 class Run:
-    """A release of the chart with a controller at work, and nodes that only this one looks at."""
+    """A release of the chart with a running controller, and nodes that only this one looks at."""
 
     def __init__(self, plane: lab.Plane, prefix: str, folder: Path, config: Mapping[str, Any], **values: Any) -> None:  # noqa: ANN401  as in YAML
         management = {"nodeSelector": {"case": prefix}, **config.get("nodeManagement", {})}

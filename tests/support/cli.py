@@ -34,12 +34,12 @@ class Console:
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
-    def told(self, *names: str) -> list[dict[str, Any]]:
+    def status(self, *names: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = json.loads(self.ask("status", *names, "--output=json").stdout)
         return found
 
     def phase(self, name: str) -> str:
-        (node,) = self.told(name)
+        (node,) = self.status(name)
         return str(node["phase"])
 
     @contextlib.contextmanager

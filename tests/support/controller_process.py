@@ -18,7 +18,7 @@ from lab import images, waiting
 from tests.support.shell import ROOT
 
 COMMAND = (str(Path(sys.executable).with_name("kube-node-ready-controller")),)
-LINES_TOLD = 60
+LINES_REPORTED = 60
 QUICK = {"backoffSeconds": 0.2, "maxBackoffSeconds": 1, "exhaustedRetrySeconds": 2, "maxRetries": 3}
 
 
@@ -56,7 +56,7 @@ class Operator:
         whole = text[: text.rfind("\n") + 1]
         return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
-    def said(self, msg: str, **fields: object) -> bool:
+    def logged(self, msg: str, **fields: object) -> bool:
         return any(line["msg"] == msg and fields.items() <= line.items() for line in self.lines())
 
     def output(self) -> str:
@@ -97,11 +97,11 @@ def operating(
         process = subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
     operator = Operator(process, log)
     try:
-        waiting.until("it has started", lambda: operator.said("Waiting for lease") or _up(operator), 180)
+        waiting.until("it has started", lambda: operator.logged("Waiting for lease") or _up(operator), 180)
         yield operator
         assert process.returncode is not None or process.poll() is None, f"it died:\n{operator.output()}"
     except BaseException as why:
-        why.add_note("\n".join((f"the end of {log.name}:", *operator.output().splitlines()[-LINES_TOLD:])))
+        why.add_note("\n".join((f"the end of {log.name}:", *operator.output().splitlines()[-LINES_REPORTED:])))
         raise
     finally:
         process.kill()
@@ -110,7 +110,7 @@ def operating(
 
 
 def _up(operator: Operator) -> bool:
-    if operator.said("Controller started"):
+    if operator.logged("Controller started"):
         return True
     code = operator.process.poll()
     assert code is None, f"exit code {code}:\n{operator.output()}"

@@ -32,7 +32,7 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Stalls:
-    """Nothing more comes after so many bytes of the answer's body, and nobody hangs up."""
+    """Nothing more comes after so many bytes of the response's body, and the connection stays open."""
 
     after: int
 
@@ -93,7 +93,7 @@ class Proxy:
             case _:
                 try:
                     return await self._pass_on(request, fault)
-                except ConnectionError:  # whoever asked has left, or was cut off
+                except ConnectionError:  # the client closed the connection, or was disconnected
                     return _hang_up(request)
 
     async def _pass_on(self, request: web.Request, fault: Fault | None) -> web.StreamResponse:

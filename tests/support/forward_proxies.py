@@ -65,8 +65,8 @@ class ForwardProxy:
             head += _exactly(client, 1)
         method, target, _ = head.decode().split(" ", 2)
         if self._login:
-            wanted = base64.b64encode(":".join(self._login).encode()).decode()
-            if f"Proxy-Authorization: Basic {wanted}\r\n" not in head.decode():
+            expected = base64.b64encode(":".join(self._login).encode()).decode()
+            if f"Proxy-Authorization: Basic {expected}\r\n" not in head.decode():
                 client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
                 return None
         if method != "CONNECT":

@@ -1,4 +1,4 @@
-"""A release of the chart in a lab's cluster, as people make it: by the lab's Helm, and by what the README tells."""
+"""A release of the chart in a lab's cluster, installed by the lab's Helm and the commands of the README."""
 
 import os
 import re
@@ -72,7 +72,7 @@ class Release:
     @property
     def _around(self) -> dict[str, str]:
         places = {self._plane.programs.path(program).parent for program in ("helm", "kubectl")}
-        # What Helm keeps for itself belongs to the test, not to whoever runs it.
+        # What Helm keeps for itself belongs to the test, not to the user who runs it.
         homes = {f"HELM_{kind}_HOME": f"{self._folder}/{kind}" for kind in ("CACHE", "CONFIG", "DATA")}
         path = os.pathsep.join([*map(str, places), os.environ["PATH"]])
         return {**self._plane.run.environment(), **homes, "PATH": path, "KUBECONFIG": str(self._plane.kubeconfig())}

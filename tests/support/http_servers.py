@@ -35,7 +35,7 @@ def on_both_loops(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..
 
 
 class Server:
-    """Speaks as it is told on every connection, and counts them."""
+    """A server that runs a given handler on every connection, and counts them."""
 
     def __init__(self, speaks: "Callable[[Server], Speaks]") -> None:
         self.port = 0
@@ -62,7 +62,7 @@ class Server:
 async def speaking(
     speaks: Callable[[Server], Speaks], path: str = "", tls: Path | None = None
 ) -> AsyncIterator[tuple[Server, ConnectionPool]]:
-    """A server, and somebody to ask it; by TLS, if there is a folder for its certificates."""
+    """A server and a client; by TLS, if there is a folder for its certificates."""
     server = Server(speaks)
     theirs, ours = contexts(tls) if tls else (None, None)
     async with await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=theirs) as listening:

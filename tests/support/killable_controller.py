@@ -1,7 +1,7 @@
 """The controller, killed at a chosen write: `python -m tests.support.killable_controller --die-at=3:before --config=…`.
 
 The signal is SIGKILL, so nothing of it has a chance to tidy up. "before" is when the request is ready to be sent,
-"after" when it was answered and nobody has looked at the answer.
+"after" when its response has arrived and was not yet processed.
 """
 
 import os

@@ -224,8 +224,8 @@ class Cluster:
 
     def _annotate(self, node: Node, patch: Json) -> Json:
         found = self._find(node)
-        wanted = patch["metadata"].get("resourceVersion", _version(found))
-        if found["metadata"]["uid"] != patch["metadata"]["uid"] or wanted != _version(found):
+        version = patch["metadata"].get("resourceVersion", _version(found))
+        if found["metadata"]["uid"] != patch["metadata"]["uid"] or version != _version(found):
             raise LostRace
         found["metadata"]["annotations"] |= patch["metadata"].get("annotations", {})
         return found
@@ -273,7 +273,7 @@ def json_patched(target: Json, patch: patches.JsonPatch) -> Json:
 
 
 def _version(node: Json) -> str:
-    """Another one after each change, whoever makes it."""
+    """A new one after each change by any client."""
     return str(zlib.crc32(msgspec.json.encode(node)))
 
 

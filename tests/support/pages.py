@@ -20,7 +20,7 @@ class Section:
     commands: tuple[str, ...]
     """One string each. A line that is indented, or that closes a quoted text, belongs to the command above it."""
 
-    def told(self, *words: str) -> tuple[str, ...]:
+    def quoted(self, *words: str) -> tuple[str, ...]:
         """Return these words, which the section must contain."""
         for word in words:
             assert word in self.prose, f"{self.page} no longer contains {word!r} in this section"

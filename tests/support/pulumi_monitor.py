@@ -2,8 +2,8 @@
 `python -m tests.support.pulumi_monitor` is the program's side, in a process of its own.
 
 Neither Pulumi's command line nor its Kubernetes plugin comes with its wheel; the services that they offer a program do.
-Unlike Pulumi's mocks, these see what depends on what, parents, providers, secrets and the stack's outputs, and whoever
-runs a program here decides how a resource is made.
+Unlike Pulumi's mocks, these see what depends on what, parents, providers, secrets and the stack's outputs, and the
+code that runs a program here decides how a resource is made.
 """
 
 import asyncio
@@ -122,19 +122,19 @@ class _Monitor(resource_pb2_grpc.ResourceMonitorServicer):
         request: resource_pb2.RegisterResourceRequest,
         context: Any,  # noqa: ANN401
     ) -> resource_pb2.RegisterResourceResponse:
-        wanted = _resource(request)
+        expected = _resource(request)
         try:
-            became = self._make(wanted)
+            became = self._make(expected)
         except Exception as why:  # noqa: BLE001  whatever it is, the program has to hear of it
             with self.lock:
-                self.refused.append(wanted)
-            context.abort(grpc.StatusCode.UNKNOWN, f"{wanted.name}: {why}")
+                self.refused.append(expected)
+            context.abort(grpc.StatusCode.UNKNOWN, f"{expected.name}: {why}")
         with self.lock:
-            self.made.append(wanted)
-        marked = {key: {MARK: SECRET_MARK, "value": became[key]} for key in wanted.secret_outputs if key in became}
+            self.made.append(expected)
+        marked = {key: {MARK: SECRET_MARK, "value": became[key]} for key in expected.secret_outputs if key in became}
         answer = Struct()
         answer.update(became | marked)
-        return resource_pb2.RegisterResourceResponse(urn=wanted.urn, id=_id(wanted), object=answer)
+        return resource_pb2.RegisterResourceResponse(urn=expected.urn, id=_id(expected), object=answer)
 
     def RegisterResourceOutputs(  # noqa: N802
         self, request: resource_pb2.RegisterResourceOutputsRequest, _: object
@@ -146,17 +146,17 @@ class _Monitor(resource_pb2_grpc.ResourceMonitorServicer):
     def SignalAndWaitForShutdown(self, _: Empty, __: object) -> Empty:  # noqa: N802
         return Empty()
 
-    def _make(self, wanted: Resource) -> Json:
+    def _make(self, expected: Resource) -> Json:
         with self.lock:
             made = {one.urn: one for one in self.made}
-        if wanted.urn in made:
-            raise ValueError(f"there is a resource {wanted.urn} already")
-        if missing := wanted.dependencies - made.keys():
+        if expected.urn in made:
+            raise ValueError(f"there is a resource {expected.urn} already")
+        if missing := expected.dependencies - made.keys():
             raise ValueError(f"needs what is not there: {', '.join(sorted(missing))}")
-        inputs: Json = plain(wanted.inputs)
-        if not wanted.type.startswith("kubernetes:"):
+        inputs: Json = plain(expected.inputs)
+        if not expected.type.startswith("kubernetes:"):
             return inputs
-        provider = made[wanted.provider.rpartition("::")[0]]
+        provider = made[expected.provider.rpartition("::")[0]]
         return self.make(inputs, plain(provider.inputs))
 
 
@@ -188,8 +188,8 @@ def _urn(request: resource_pb2.RegisterResourceRequest) -> str:
     return f"urn:pulumi:{STACK}::{PROJECT}::{below}{request.type}::{request.name}"
 
 
-def _id(wanted: Resource) -> str:
-    return "" if wanted.type == _STACK_TYPE else f"id-of-{wanted.name}"
+def _id(expected: Resource) -> str:
+    return "" if expected.type == _STACK_TYPE else f"id-of-{expected.name}"
 
 
 def _program(address: str, folder: str) -> None:

@@ -36,7 +36,7 @@ class Right(NamedTuple):
         return is_there and (self.resource, self.verb) == (use.resource, use.verb)
 
 
-class Deeds(NamedTuple):
+class UsedRights(NamedTuple):
     done: frozenset[Right]
     refused: frozenset[Right]
 
@@ -44,7 +44,7 @@ class Deeds(NamedTuple):
 def fit(release: Release, account: str = "", spare: Mapping[str, str] | None = None) -> None:
     """Nothing was refused, and everything granted was used, but for what is spare for a reason."""
     account = account or release.account
-    seen = deeds(release, account)
+    seen = used_rights(release, account)
     assert not seen.refused
     assert seen.done, "it did nothing at all"
     held = granted(release, account, {release.namespace, *PLACES})
@@ -67,13 +67,13 @@ def granted(release: Release, account: str, namespaces: Iterable[str]) -> set[Ri
     return found
 
 
-def deeds(release: Release, account: str) -> Deeds:
+def used_rights(release: Release, account: str) -> UsedRights:
     """By the audit log."""
     user = release.user(account)
     events = [event for event in release.plane.audit._events(0) if event["user"]["username"] == user]
     asked = [(_use(event), event.get("responseStatus", {}).get("code")) for event in events]
     done = frozenset(use for use, code in asked if code != _FORBIDDEN)
-    return Deeds(done, frozenset(use for use, code in asked if code == _FORBIDDEN))
+    return UsedRights(done, frozenset(use for use, code in asked if code == _FORBIDDEN))
 
 
 def _use(event: dict[str, Any]) -> Right:

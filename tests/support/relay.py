@@ -15,7 +15,7 @@ _ITS_OWN = ("connection", "transfer-encoding", "content-length")
 
 
 class Relay(FakeApi):
-    """Whoever asks it shows the token of the server behind."""
+    """Requests carry the token of the server behind it."""
 
     def __init__(self, folder: Path, plane: lab.Plane) -> None:
         super().__init__(folder)

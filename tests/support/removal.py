@@ -100,7 +100,7 @@ class Fleet:
     def uid(self, node: str) -> str:
         return str(self.node(node)["metadata"]["uid"])
 
-    def told(self, node: str, reason: str) -> list[str]:
+    def event_messages(self, node: str, reason: str) -> list[str]:
         """What the Events of this reason say of the node."""
         found = self.plane.client.list(
             Event, namespace="default", fields={"involvedObject.name": node, "reason": reason}
@@ -206,9 +206,9 @@ def nodeclaims(plane: lab.Plane, *versions: str) -> Iterator[Claims]:
     """Karpenter's API, served in these versions for as long as the block runs. What was made of it goes with it."""
     known, versions = karpenter.definitions(), versions or ("v1",)
     claims = Claims(plane, versions[-1])
-    # One that nobody lists may take the API server minutes to delete, once it was made and deleted some twenty times.
-    wanted = _served_as(known[_DEFINITION], versions)
-    karpenter.install(plane.client, wanted)
+    # One that is not listed can take the API server minutes to delete, once it was made and deleted some twenty times.
+    expected = _served_as(known[_DEFINITION], versions)
+    karpenter.install(plane.client, expected)
     try:
         waiting.until("NodeClaims are served", lambda: claims.names() == set(), 180)
         yield claims

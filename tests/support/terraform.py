@@ -81,7 +81,7 @@ class Terraform:
     """A folder with a module, and what was said about it."""
 
     def __init__(self, plane: lab.Plane, folder: Path) -> None:
-        self.said = ""
+        self.output = ""
         self._module, self._mirror = folder / "module", folder / "mirror"
         self._module.mkdir()
         (folder / _CONFIG).write_text(f'provider_installation {{ filesystem_mirror {{ path = "{self._mirror}" }} }}\n')
@@ -117,8 +117,8 @@ class Terraform:
 
     def refused(self, *flags: str) -> str:
         """What Terraform says to an apply that fails, without the frame that it draws around errors."""
-        said = self._run("apply", "-input=false", "-auto-approve", *flags, fine=(1,)).stderr
-        return " ".join(re.sub("[│╷╵]", " ", said).split())
+        output = self._run("apply", "-input=false", "-auto-approve", *flags, fine=(1,)).stderr
+        return " ".join(re.sub("[│╷╵]", " ", output).split())
 
     def destroy(self) -> None:
         self._run("destroy", "-input=false", "-auto-approve")
@@ -128,7 +128,7 @@ class Terraform:
 
     def _run(self, *words: str, fine: tuple[int, ...] = (0,)) -> subprocess.CompletedProcess[str]:
         done = self._call(*words)
-        self.said += done.stdout + done.stderr
+        self.output += done.stdout + done.stderr
         assert done.returncode in fine, f"terraform {words[0]}: {done.stdout}{done.stderr}"
         return done
 
@@ -147,7 +147,7 @@ def _program() -> str:
 
 
 def _environment(plane: lab.Plane, folder: Path) -> dict[str, str]:
-    """A way to the cluster, and nothing of what whoever runs the tests has set for Terraform or its provider."""
+    """A way to the cluster, and nothing of what the user's environment sets for Terraform or its provider."""
     kept = {
         name: value
         for name, value in plane.run.environment().items()

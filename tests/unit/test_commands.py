@@ -19,7 +19,7 @@ def run(command: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("command", OPERATOR)
-def test_a_command_says_its_version_and_that_it_is_no_release(command: str) -> None:
+def test_a_command_prints_its_version_as_a_development_build(command: str) -> None:
     assert run(command, "--version").stdout == f"{command} {__version__} (from source)\n"
 
 
@@ -28,12 +28,12 @@ def test_a_version_is_one_line_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPa
     assert run("kube-node-ready-controller", "--version").stdout.count("\n") == 1
 
 
-def test_the_component_says_its_version() -> None:
+def test_the_component_prints_its_version() -> None:
     assert run("kubernetes-daemonset", "--version").stdout == f"kubernetes-daemonset {__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_unknown_word_is_an_error_that_names_it(command: str) -> None:
-    said = run(command, "--no-such-flag")
-    assert said.returncode == 2
-    assert "--no-such-flag" in said.stderr
+    output = run(command, "--no-such-flag")
+    assert output.returncode == 2
+    assert "--no-such-flag" in output.stderr

@@ -46,8 +46,8 @@ def test_the_table_ends_first(number: int, to: object, ends: tuple[int, list[str
         assert demo.stdout.readline() == "taken\n"
         to(demo.pid, number)
         try:
-            said, _ = demo.communicate(timeout=60)
+            output, _ = demo.communicate(timeout=60)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(demo.pid, signal.SIGKILL)
-    assert (demo.returncode, said.splitlines()) == ends
+    assert (demo.returncode, output.splitlines()) == ends

@@ -23,7 +23,7 @@ def test_only_a_request_with_a_body_has_a_length() -> None:
 
 
 @pytest.mark.parametrize("method", ["", "get", "GE T", "GET\r\n", "GET /x", "ÄB", "G3T"])
-def test_a_malformed_method_is_refused(method: str) -> None:
+def test_a_malformed_method_is_rejected(method: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"^method: .* is invalid; expected uppercase ASCII letters$"):
         encode_head(method, "/", {}, ORIGIN)
 
@@ -46,14 +46,14 @@ def test_a_malformed_method_is_refused(method: str) -> None:
         "/a#b",
     ],
 )
-def test_a_malformed_target_is_refused(target: str) -> None:
+def test_a_malformed_target_is_rejected(target: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"^target: .* is invalid; expected a path") as error:
         encode_head("GET", target, {}, ORIGIN)
     assert str(error.value).isprintable()
 
 
 @pytest.mark.parametrize("name", ["", "X Y", "X:", "X\r\nY", "Ä", "X\0", "(x)"])
-def test_a_malformed_header_name_is_refused(name: str) -> None:
+def test_a_malformed_header_name_is_rejected(name: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"^header name: "):
         encode_head("GET", "/", {name: "v"}, ORIGIN)
 
@@ -77,7 +77,7 @@ def test_a_header_comes_once(headers: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "value", ["a\r\nb: c", "a\nb", "a\rb", "a\0b", "a\tb", " a", "a ", "ä", "a\x7f", "a\x85b", " "]
 )
-def test_a_malformed_header_value_is_refused(value: str) -> None:
+def test_a_malformed_header_value_is_rejected(value: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"^header X: .* is invalid; expected visible ASCII"):
         encode_head("GET", "/", {"X": value}, ORIGIN)
 
@@ -96,19 +96,19 @@ def test_a_long_value_is_shortened_in_the_error() -> None:
 
 
 @pytest.mark.parametrize("host", ["", "a b", "a\r\nb", "a/b", "a?b", "ä", "a#b", "user:secret@host"])
-def test_a_malformed_host_is_refused_without_its_password(host: str) -> None:
+def test_a_malformed_host_is_rejected_without_its_password(host: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"^host: ") as error:
         Origin(host, {})
     assert "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize("path", ["a", "/a b", "/a?b", "/a\r\n", "/a#"])
-def test_a_malformed_prefix_is_refused(path: str) -> None:
+def test_a_malformed_prefix_is_rejected(path: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"^path prefix: "):
         Origin("host", {}, path=path)
 
 
-def test_blocks_of_headers_that_are_kept_are_few_and_right() -> None:
+def test_cached_headers_are_bounded_and_correct() -> None:
     origin = Origin("host", {})
     for number in range(100):
         for _ in range(2):

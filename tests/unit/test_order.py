@@ -7,6 +7,6 @@ from tests.support.shell import ROOT
 
 
 @pytest.mark.parametrize("name", LONGEST_FIRST)
-def test_a_file_that_starts_early_exists(name: str) -> None:
+def test_every_file_that_starts_early_exists(name: str) -> None:
     """A renamed file would silently start late."""
     assert (ROOT / "tests" / name).is_file()

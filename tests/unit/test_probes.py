@@ -260,7 +260,7 @@ def test_a_flood_of_connections_takes_at_most_half_a_core(monkeypatch: pytest.Mo
     assert all(seconds >= 0.5 * worked for worked, seconds in pauses)
 
 
-def test_one_page_is_rendered_for_all_who_ask_meanwhile() -> None:
+def test_concurrent_scrapes_share_one_page() -> None:
     slow = Slow(0.3)
     with serving(slow) as port:
         slow.calls = 0  # registering asks once
@@ -278,7 +278,7 @@ def test_one_page_is_rendered_for_all_who_ask_meanwhile() -> None:
         assert slow.calls <= 2
 
 
-def test_a_page_that_was_quick_is_rendered_anew() -> None:
+def test_a_quick_page_is_rendered_again() -> None:
     quick = Slow(0)
     with serving(quick) as port:
         first = ask(port, SCRAPE)

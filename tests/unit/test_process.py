@@ -13,6 +13,6 @@ exit_now(3)
 """
 
 
-def test_nobody_waits_for_a_thread_that_hangs_and_nothing_is_left() -> None:
+def test_exit_does_not_wait_for_hanging_threads() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (3, "said\n", "swept")

@@ -1,4 +1,4 @@
-"""`scripts/test-on-clusters` repeats a test that failed, and says so."""
+"""`scripts/test-on-clusters` repeats a test that failed, and reports it."""
 
 import shutil
 import subprocess

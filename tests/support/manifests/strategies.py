@@ -547,7 +547,7 @@ accounts = some(
 
 @st.composite
 def spellings(draw: Draw, tree: Json) -> Json:
-    """The same manifest as somebody else might write it: other dialects, other names, another order."""
+    """The same manifest as another user might write it: other dialects, other names, another order."""
     found: Json = _spelled(draw, KubernetesDaemonSet.DESCRIPTOR, tree)
     return found
 

@@ -1,6 +1,6 @@
 """What a node goes through in DaemonSet mode, written once.
 
-Each scenario gets a World: a node, and DaemonSet mode at work on it. In tests/unit it is an API server in memory and
+Each scenario gets a World: a node, and DaemonSet mode running on it. In tests/unit it is an API server in memory and
 time that jumps, in tests/cluster a real API server and a real process. A node's network is broken and healed by a
 target of the network check that ceases to listen.
 """
@@ -75,7 +75,7 @@ def released(world: World, *flags: str) -> None:
     world.until("the condition is written", lambda: world.condition().get("status") == "True")
 
 
-def a_sound_node_is_released(world: World) -> None:
+def a_healthy_node_is_released(world: World) -> None:
     released(world, *ONCE)
     assert world.node().record.attempt == 1
     assert world.condition()["message"] == "verified by attempt 1"
@@ -98,14 +98,14 @@ def only_our_taint_goes(world: World) -> None:
     assert foreign_taints(world) == [FOREIGN["key"], OTHER_EFFECT["key"]]
 
 
-def a_node_that_never_was_gated_is_verified_too(world: World) -> None:
+def a_node_that_was_never_gated_is_verified(world: World) -> None:
     """As on the nodes of a cluster in which DaemonSet mode is new."""
     join(world, FOREIGN)
     world.start(*ONCE)
     world.until("released", lambda: is_released(world))
 
 
-def a_failing_node_is_tried_again_and_says_why(world: World) -> None:
+def a_failing_node_is_retried_with_a_reason(world: World) -> None:
     join(world)
     world.break_network()
     world.start(*ONCE)
@@ -130,7 +130,7 @@ def too_many_failures_leave_it_gated_and_are_reported(world: World) -> None:
     world.stays(lambda: is_gated(world) and world.node().record.failures == 3)
 
 
-def a_node_that_heals_later_is_released_without_help(world: World) -> None:
+def a_node_that_recovers_is_released_automatically(world: World) -> None:
     """Takes five minutes where time does not jump."""
     too_many_failures_leave_it_gated_and_are_reported(world)
     world.heal_network()
@@ -138,13 +138,13 @@ def a_node_that_heals_later_is_released_without_help(world: World) -> None:
     assert world.node().record.attempt == 4
 
 
-def a_label_taken_off_is_a_wish_for_a_new_proof(world: World) -> None:
+def removing_the_label_requests_a_new_proof(world: World) -> None:
     released(world, *ONCE)
     world.unlabel()
     world.until("verified again", lambda: is_released(world) and world.node().record.attempt == 2)
 
 
-def a_gate_that_comes_back_needs_a_new_proof(world: World) -> None:
+def a_gate_that_returns_needs_a_new_proof(world: World) -> None:
     """A kubelet can write the record of its own Node, so the record opens no gate."""
     released(world, *ONCE)
     world.break_network()
@@ -158,7 +158,7 @@ def a_gate_that_comes_back_needs_a_new_proof(world: World) -> None:
     assert record.attempt >= 3
 
 
-def a_lost_race_is_tried_again(world: World) -> None:
+def a_conflict_is_retried(world: World) -> None:
     join(world, FOREIGN, GATE)
     world.overtake()
     world.start(*ONCE)
@@ -261,15 +261,15 @@ def an_outage_of_the_api_server_closes_no_gate(world: World) -> None:
 
 
 ALL: list[Scenario] = [
-    a_sound_node_is_released,
+    a_healthy_node_is_released,
     then_it_waits,
     only_our_taint_goes,
-    a_node_that_never_was_gated_is_verified_too,
-    a_failing_node_is_tried_again_and_says_why,
+    a_node_that_was_never_gated_is_verified,
+    a_failing_node_is_retried_with_a_reason,
     too_many_failures_leave_it_gated_and_are_reported,
-    a_label_taken_off_is_a_wish_for_a_new_proof,
-    a_gate_that_comes_back_needs_a_new_proof,
-    a_lost_race_is_tried_again,
+    removing_the_label_requests_a_new_proof,
+    a_gate_that_returns_needs_a_new_proof,
+    a_conflict_is_retried,
     what_a_killed_process_did_not_report_its_successor_reports,
     without_the_right_to_write_conditions_it_works,
     without_the_right_to_write_events_it_works,
@@ -280,5 +280,5 @@ ALL: list[Scenario] = [
     a_label_set_by_hand_does_not_open_a_failing_node,
     an_outage_of_the_api_server_closes_no_gate,
 ]
-SLOW: list[Scenario] = [a_node_that_heals_later_is_released_without_help]
+SLOW: list[Scenario] = [a_node_that_recovers_is_released_automatically]
 """For those who can wait, or whose time jumps."""

@@ -1,4 +1,4 @@
-"""What a node goes through, told once: each runs in the model (tests/unit) and on a real API server (tests/cluster)."""
+"""What a node goes through, shared: each runs in the model (tests/unit) and on a real API server (tests/cluster)."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ OTHER_GATE = {"key": "example.com/second-gate", "value": "whatever", "effect": "
 
 
 class World(Protocol):
-    """A cluster with a controller at work in it."""
+    """A cluster with a running controller."""
 
     def join(self, name: str, *, taints: list[dict[str, str]], verdict: str, labels: dict[str, str]) -> None: ...
     def leave(self, name: str) -> None: ...
@@ -40,7 +40,7 @@ def join(world: World, name: str, verdict: str = "passes", *, taints: tuple[dict
     world.join(name, taints=[dict(taint) for taint in taints], verdict=verdict, labels={})
 
 
-def a_good_node_is_released(world: World, name: str) -> None:
+def a_healthy_node_is_released(world: World, name: str) -> None:
     join(world, name)
     world.until("released", lambda: released(world, name))
     world.until("the worker is gone", lambda: not world.workers(name))
@@ -56,7 +56,7 @@ def only_our_taints_go(world: World, name: str) -> None:
     assert OTHER_GATE["key"] not in [taint.key for taint in world.node(name).taints]
 
 
-def any_value_of_the_gate_will_do(world: World, name: str) -> None:
+def any_value_of_the_gate_is_accepted(world: World, name: str) -> None:
     join(world, name, taints=({**GATE, "value": "something-else"},))
     world.until("released", lambda: released(world, name))
 
@@ -66,7 +66,7 @@ def a_node_without_a_gate_is_left_alone(world: World, name: str) -> None:
     world.stays(lambda: not world.workers(name) and not world.node(name).labelled)
 
 
-def a_bad_node_stays_gated_and_says_why(world: World, name: str) -> None:
+def a_broken_node_stays_gated_with_a_reason(world: World, name: str) -> None:
     join(world, name, "fails")
     world.until("it failed twice", lambda: world.node(name).record.failures >= 2)
     assert not released(world, name)
@@ -75,7 +75,7 @@ def a_bad_node_stays_gated_and_says_why(world: World, name: str) -> None:
     assert len(world.workers(name)) <= 2
 
 
-def a_node_that_heals_is_released_without_help(world: World, name: str) -> None:
+def a_node_that_recovers_is_released_automatically(world: World, name: str) -> None:
     join(world, name, "fails")
     world.until("it failed", lambda: world.node(name).record.failures >= 1)
     world.ordain(name, "passes")
@@ -83,7 +83,7 @@ def a_node_that_heals_is_released_without_help(world: World, name: str) -> None:
     assert world.node(name).record.failures == 0
 
 
-def an_exhausted_node_is_tried_again_slowly(world: World, name: str) -> None:
+def an_exhausted_node_is_retried_slowly(world: World, name: str) -> None:
     join(world, name, "fails")
     world.until("exhausted", lambda: "VerificationExhausted" in world.events(name))
     world.until("and tried again", lambda: world.node(name).record.failures > 3)
@@ -106,7 +106,7 @@ def a_worker_that_hangs_is_a_failed_attempt(world: World, name: str) -> None:
     world.until("released", lambda: released(world, name))
 
 
-def a_worker_deleted_by_hand_is_made_again(world: World, name: str) -> None:
+def a_manually_deleted_worker_is_replaced(world: World, name: str) -> None:
     join(world, name, "hangs")
     world.until("a worker", lambda: world.workers(name))
     (first,) = world.workers(name)
@@ -116,7 +116,7 @@ def a_worker_deleted_by_hand_is_made_again(world: World, name: str) -> None:
     assert world.node(name).record.attempt == 1, "no attempt was lost"
 
 
-def taking_the_label_off_verifies_again(world: World, name: str) -> None:
+def removing_the_label_verifies_again(world: World, name: str) -> None:
     join(world, name)
     world.until("released", lambda: released(world, name))
     world.ordain(name, "fails")
@@ -127,7 +127,7 @@ def taking_the_label_off_verifies_again(world: World, name: str) -> None:
     assert world.node(name).record.attempt > 1
 
 
-def a_label_of_someone_elses_counts_and_its_going_too(world: World, name: str) -> None:
+def a_label_of_another_client_counts_until_its_removal(world: World, name: str) -> None:
     """As on nodes that an older controller verified, which left no record."""
     world.join(name, taints=[], verdict="passes", labels={"node-ready/verified": "true"})
     world.until("it is noted", lambda: world.node(name).record.attempt)
@@ -138,7 +138,7 @@ def a_label_of_someone_elses_counts_and_its_going_too(world: World, name: str) -
     assert released(world, name)
 
 
-def a_gate_that_comes_back_needs_a_new_proof(world: World, name: str) -> None:
+def a_gate_that_returns_needs_a_new_proof(world: World, name: str) -> None:
     """The label and the record prove nothing: a kubelet can write both on its own Node."""
     join(world, name)
     world.until("released", lambda: released(world, name))
@@ -152,7 +152,7 @@ def a_gate_that_comes_back_needs_a_new_proof(world: World, name: str) -> None:
     assert world.node(name).record.attempt > 1
 
 
-def a_node_of_the_same_name_starts_anew(world: World, name: str) -> None:
+def a_node_of_the_same_name_starts_over(world: World, name: str) -> None:
     join(world, name, "hangs")
     world.until("a worker", lambda: world.workers(name))
     old = world.node(name)
@@ -162,7 +162,7 @@ def a_node_of_the_same_name_starts_anew(world: World, name: str) -> None:
     assert world.node(name).record.attempt == 1
 
 
-def a_very_long_name_is_no_trouble(world: World, name: str) -> None:
+def a_very_long_name_is_supported(world: World, name: str) -> None:
     parts = ["ip-192-168-100-100.us-west-2.compute.internal", "x" * 60, "y" * 60, "z" * 60]
     long = f"{'.'.join(parts)[: 253 - len(name) - 1].rstrip('.-')}.{name}"
     join(world, long)
@@ -176,20 +176,20 @@ def karpenter_registers_first(world: World, name: str) -> None:
 
 
 ALL: list[Scenario] = [
-    a_good_node_is_released,
+    a_healthy_node_is_released,
     only_our_taints_go,
-    any_value_of_the_gate_will_do,
+    any_value_of_the_gate_is_accepted,
     a_node_without_a_gate_is_left_alone,
-    a_bad_node_stays_gated_and_says_why,
-    a_node_that_heals_is_released_without_help,
-    an_exhausted_node_is_tried_again_slowly,
+    a_broken_node_stays_gated_with_a_reason,
+    a_node_that_recovers_is_released_automatically,
+    an_exhausted_node_is_retried_slowly,
     a_worker_that_cannot_start_is_a_failed_attempt,
     a_worker_that_hangs_is_a_failed_attempt,
-    a_worker_deleted_by_hand_is_made_again,
-    taking_the_label_off_verifies_again,
-    a_label_of_someone_elses_counts_and_its_going_too,
-    a_gate_that_comes_back_needs_a_new_proof,
-    a_node_of_the_same_name_starts_anew,
-    a_very_long_name_is_no_trouble,
+    a_manually_deleted_worker_is_replaced,
+    removing_the_label_verifies_again,
+    a_label_of_another_client_counts_until_its_removal,
+    a_gate_that_returns_needs_a_new_proof,
+    a_node_of_the_same_name_starts_over,
+    a_very_long_name_is_supported,
     karpenter_registers_first,
 ]

@@ -1,4 +1,4 @@
-"""What must hold of a Lease, told once: tests/unit plays it in virtual time, tests/cluster against a real API server.
+"""What must hold of a Lease, shared: tests/unit plays it in virtual time, tests/cluster against a real API server.
 
 Each scenario gets a Stage. Its times are short, and what a scenario asserts leaves room for a slow machine.
 """
@@ -19,7 +19,7 @@ DURATION, RENEW, RETRY = 4.0, 2.5, 0.5
 
 
 class Outage(Protocol):
-    """The API server answers nobody, until it does again."""
+    """The API server does not respond until the outage ends."""
 
     async def begin(self) -> None: ...
     async def end(self) -> None: ...
@@ -46,7 +46,7 @@ class Stage:
         return decoded["spec"]
 
     async def write(self, spec: dict[str, Any], **metadata: object) -> None:
-        """As somebody else would, without asking."""
+        """As another client would, unconditionally."""
         terms = self.terms("anyone")
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": self.name}, "spec": spec}
         try:
@@ -59,7 +59,7 @@ class Stage:
 
 @asynccontextmanager
 async def holding(lease: LeaderElector) -> AsyncIterator[asyncio.Task[Any]]:
-    """The Lease is held meanwhile, then dropped without a word, as by a process that is killed."""
+    """The Lease is held meanwhile, then abandoned without a release, as by a killed process."""
     await lease.acquire()
     task = asyncio.create_task(lease.renew_until_lost())
     try:
@@ -92,7 +92,7 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def two_candidates_take_turns_and_never_write_at_once(stage: Stage) -> None:
+async def two_candidates_take_turns_and_never_write_simultaneously(stage: Stage) -> None:
     one, other = stage.candidate("one"), stage.candidate("other")
     turns: list[str] = []
 
@@ -156,7 +156,7 @@ async def a_holder_that_cannot_renew_stops_before_another_starts(stage: Stage) -
         assert other.seconds_left() > 0
 
 
-async def a_released_lease_is_taken_at_once(stage: Stage) -> None:
+async def a_released_lease_is_acquired_immediately(stage: Stage) -> None:
     one, other = stage.candidate("one"), stage.candidate("other")
     async with at_most_one([one, other]):
         async with holding(one):
@@ -172,7 +172,7 @@ async def a_released_lease_is_taken_at_once(stage: Stage) -> None:
     assert now() - released < RENEW
 
 
-async def whoever_comes_back_under_the_same_name_goes_on_at_once(stage: Stage) -> None:
+async def a_holder_that_restarts_with_the_same_name_continues_immediately(stage: Stage) -> None:
     async with holding(stage.candidate("one")):
         pass
     before, returned = await stage.spec(), now()
@@ -193,7 +193,7 @@ GARBAGE: list[dict[str, Any]] = [
 ]
 
 
-async def a_lease_that_nobody_renews_is_taken_whatever_it_says(stage: Stage) -> None:
+async def an_expired_lease_is_acquired_with_any_content(stage: Stage) -> None:
     for spec in GARBAGE:
         await stage.write(spec)
         lease, began = stage.candidate("one"), now()
@@ -205,7 +205,7 @@ async def a_lease_that_nobody_renews_is_taken_whatever_it_says(stage: Stage) -> 
         await lease.release()
 
 
-async def edits_by_others_are_kept_and_cost_nothing(stage: Stage) -> None:
+async def edits_by_others_are_kept(stage: Stage) -> None:
     one = stage.candidate("one")
     async with holding(one) as held:
         await stage.write(await stage.spec(), labels={"team": "net"})
@@ -251,13 +251,13 @@ async def a_lease_deleted_with_its_holder_is_made_again_after_the_duration(stage
 
 
 ALONE = [
-    two_candidates_take_turns_and_never_write_at_once,
+    two_candidates_take_turns_and_never_write_simultaneously,
     the_holder_keeps_what_it_renews,
     after_a_killed_holder_the_next_one_waits_for_the_duration,
-    a_released_lease_is_taken_at_once,
-    whoever_comes_back_under_the_same_name_goes_on_at_once,
-    a_lease_that_nobody_renews_is_taken_whatever_it_says,
-    edits_by_others_are_kept_and_cost_nothing,
+    a_released_lease_is_acquired_immediately,
+    a_holder_that_restarts_with_the_same_name_continues_immediately,
+    an_expired_lease_is_acquired_with_any_content,
+    edits_by_others_are_kept,
     a_holder_that_was_replaced_stops_at_its_next_renewal,
     a_deleted_lease_stays_with_its_holder,
     a_lease_deleted_with_its_holder_is_made_again_after_the_duration,

@@ -15,7 +15,7 @@ from kube_node_ready.kube.errors import KubeError, Unreachable
 from tests.support.check_servers import FakeApi
 
 
-def test_a_name_that_takes_for_ever_to_resolve_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_does_not_resolve_in_time_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a node whose DNS is broken, in a cluster whose API server has a name."""
     is_resolved = threading.Event()
 

@@ -17,7 +17,7 @@ from kube_node_ready.checks.transport import Response
 
 
 class Scripted(InCluster):
-    """A way to the cluster where each round passes or fails as told; it remembers how often DNS was to be asked."""
+    """A way to the cluster where each round passes or fails as given; it records how often DNS was to be queried."""
 
     def __init__(self, *passes: bool) -> None:
         super().__init__({}, "")
@@ -44,7 +44,7 @@ class Scripted(InCluster):
     ],
     ids=["attempts", "an attempt after a restart", "rounds over a verified node", "a round after a failed attempt"],
 )
-def test_after_a_failure_dns_is_asked_more_often(
+def test_after_a_failure_dns_is_sampled_more_often(
     attempts: tuple[int, ...], passes: tuple[bool, ...], samples: list[int]
 ) -> None:
     script = Scripted(*passes)
@@ -100,7 +100,7 @@ class TestLaterRounds:
     def rounds(self, cluster: Cluster) -> CheckRunner:
         return CheckRunner(Settings(), PodIdentity("node-1", "kube-system"), cluster, lambda: datetime.now(UTC))
 
-    def test_checks_are_left_out_and_what_is_known_is_used_again(self, rounds: CheckRunner, cluster: Cluster) -> None:
+    def test_later_rounds_skip_checks_and_reuse_known_endpoints(self, rounds: CheckRunner, cluster: Cluster) -> None:
         rounds.run(RunChecks())
         done = rounds.run(RunChecks(omit=OMIT), ANSWER)
         assert done
@@ -111,7 +111,7 @@ class TestLaterRounds:
         assert [check.ms for check in done.report.by_check if check.name == "api"] == [250], "as the Node's read took"
 
     @pytest.mark.parametrize(
-        ("wanted", "answer"),
+        ("expected", "answer"),
         [
             (RunChecks(attempt=2, omit=OMIT), ANSWER),
             (RunChecks(api_reachable=False, omit=OMIT), ANSWER),
@@ -120,17 +120,17 @@ class TestLaterRounds:
         ],
         ids=["an attempt", "the Node could not be read", "the read had no answer", "nothing to omit"],
     )
-    def test_otherwise_no_check_is_left_out(
-        self, rounds: CheckRunner, cluster: Cluster, wanted: RunChecks, answer: Response | None
+    def test_otherwise_no_check_is_skipped(
+        self, rounds: CheckRunner, cluster: Cluster, expected: RunChecks, answer: Response | None
     ) -> None:
         rounds.run(RunChecks())
-        done = rounds.run(wanted, answer)
+        done = rounds.run(expected, answer)
         assert done
         assert cluster.made == [ALL, ALL]
         assert not done.omitted
 
     @pytest.mark.parametrize("known", [(), ("default/kubernetes",), ("kube-system/kube-dns",)])
-    def test_where_endpoints_are_not_known_no_check_is_left_out(
+    def test_no_check_is_skipped_while_endpoints_are_unknown(
         self, rounds: CheckRunner, cluster: Cluster, known: tuple[str, ...]
     ) -> None:
         cluster.known = known

@@ -101,30 +101,30 @@ class TestOnce:
     def test_a_node_without_label_is_checked_even_if_it_was_never_gated(self) -> None:
         assert look(Node("a", "uid-a", taints=(FOREIGN,))).effects == (RunChecks(1),)
 
-    def test_what_passed_is_released_at_once(self) -> None:
+    def test_a_passed_node_is_released_immediately(self) -> None:
         step = look(gated(), memory(a_round(attempt=1)))
         (release,) = step.effects
         assert isinstance(release, OpenGate)
         assert (release.record.attempt, release.record.outcome, release.record.boot) == (1, Outcome.PASSED, "boot-1")
         assert step.recheck == timedelta()
 
-    def test_what_passed_and_could_not_be_written_for_long_has_to_pass_again(self) -> None:
+    def test_a_pass_that_could_not_be_written_for_long_is_repeated(self) -> None:
         known = memory(a_round(attempt=1))
         assert kinds(look(gated(), known, after=MINUTE)) == [OpenGate]
         assert look(gated(), known, after=MINUTE + SECOND).effects == (RunChecks(1),)
         slow = memory(CheckRun(NOW, NOW + 5 * MINUTE, PASSES, attempt=1))
         assert kinds(look(gated(), slow, after=5 * MINUTE)) == [OpenGate], "it took that long"
 
-    def test_a_release_is_told_by_condition_and_event_and_then_forgotten(self) -> None:
+    def test_a_release_is_reported_by_condition_and_event_and_then_forgotten(self) -> None:
         step = look(verified(), memory(a_round(attempt=1)))
         assert kinds(step) == [WriteStatus, EmitEvent, DiscardAttempt]
         assert step.effects[1].reason == "Verified"  # type: ignore[union-attr]
 
-    def test_then_there_is_peace(self) -> None:
+    def test_a_released_node_causes_no_further_effects(self) -> None:
         step = look(verified())
         assert (step.phase, step.effects, step.recheck) == (Phase.VERIFIED, (), ONCE.poll_interval)
 
-    def test_a_failure_is_told_and_recorded_over_what_was_seen(self) -> None:
+    def test_a_failure_is_reported_and_recorded_over_the_observed_record(self) -> None:
         step = look(gated(), memory(a_round(FAILS, attempt=1)))
         assert kinds(step) == [EmitEvent, WriteStatus]
         assert step.effects[0].message == "dns: a.example: timed out (attempt 1 of 6)"  # type: ignore[union-attr]
@@ -138,14 +138,14 @@ class TestOnce:
         assert not step.effects
         assert wait <= step.recheck.total_seconds() <= wait * 1.1
 
-    def test_a_long_wait_is_interrupted_by_looks(self) -> None:
+    def test_a_long_wait_is_interrupted_by_reads(self) -> None:
         assert look(gated(failed(5))).recheck == ONCE.poll_interval
 
-    def test_when_the_wait_is_over_the_next_attempt_begins(self) -> None:
+    def test_the_next_attempt_begins_after_the_wait(self) -> None:
         step = look(gated(failed(2)), memory(a_round(FAILS, attempt=2)), after=3 * SECOND)
         assert step.effects == (RunChecks(3), DiscardAttempt(decided(a_round(FAILS, attempt=2))))
 
-    def test_too_many_failures_are_told_once_and_followed_by_slow_retries(self) -> None:
+    def test_too_many_failures_are_reported_once_and_followed_by_slow_retries(self) -> None:
         last = look(gated(failed(5)), memory(a_round(FAILS, attempt=6)))
         assert [effect.reason for effect in last.effects if isinstance(effect, EmitEvent)] == [
             "VerificationFailed",
@@ -157,7 +157,7 @@ class TestOnce:
         later = look(gated(failed(6)), memory(a_round(FAILS, attempt=7, at=NOW + 6 * MINUTE)), after=6 * MINUTE)
         assert [news.reason for news in later.effects if isinstance(news, EmitEvent)] == ["VerificationFailed"]
 
-    def test_a_label_taken_off_asks_for_a_new_proof(self) -> None:
+    def test_removing_the_label_requires_a_new_proof(self) -> None:
         asked = look(replace(verified(), labelled=False))
         (pending,) = asked.effects
         assert isinstance(pending, WriteStatus)
@@ -165,7 +165,7 @@ class TestOnce:
         assert asked.recheck == timedelta()
         assert look(Node("a", "uid-a", record=pending.record)).effects == (RunChecks(2),)
 
-    def test_a_gate_that_comes_back_needs_a_new_proof(self) -> None:
+    def test_a_gate_that_returns_needs_a_new_proof(self) -> None:
         asked = look(verified(GATE))
         (pending,) = asked.effects
         assert isinstance(pending, WriteStatus)
@@ -173,14 +173,14 @@ class TestOnce:
         assert asked.recheck == timedelta()
         assert look(replace(verified(GATE), record=pending.record)).effects == (RunChecks(2),)
 
-    def test_a_node_that_karpenter_has_yet_to_register_waits(self) -> None:
+    def test_a_node_that_karpenter_has_not_registered_waits(self) -> None:
         step = look(replace(gated(), registered=False))
         assert (step.phase, step.effects, step.recheck) == (Phase.WAITING, (), 2 * SECOND)
 
     def test_a_node_that_is_being_deleted_is_left_alone(self) -> None:
         assert not look(replace(gated(), deleting=True), memory(a_round(attempt=1))).effects
 
-    def test_a_label_of_someone_elses_is_taken_as_it_is(self) -> None:
+    def test_a_label_of_another_client_is_accepted(self) -> None:
         assert not look(Node("a", "uid-a", labelled=True)).effects
 
     def test_failing_rounds_never_close_a_gate(self) -> None:
@@ -191,13 +191,13 @@ class TestInitialTimeout:
     def test_within_it_retries_are_quick(self) -> None:
         assert look(gated(failed(3)), after=10 * SECOND).effects == (RunChecks(4),)
 
-    def test_the_first_failure_after_it_is_the_last_quick_one_and_says_so(self) -> None:
+    def test_the_first_failure_after_it_announces_slow_retries(self) -> None:
         step = look(gated(failed(3)), memory(a_round(FAILS, attempt=4, at=NOW + 5 * MINUTE)), after=5 * MINUTE)
         reasons = [effect.reason for effect in step.effects if isinstance(effect, EmitEvent)]
         assert reasons == ["VerificationFailed", "VerificationExhausted"]
         assert step.policy.max_failures == 4
 
-    def test_after_that_retries_are_slow_and_it_is_not_said_again(self) -> None:
+    def test_after_that_retries_are_slow_and_not_announced_again(self) -> None:
         late = failed(4, since=NOW - 6 * MINUTE)
         assert look(gated(late), after=MINUTE).phase is Phase.EXHAUSTED
         step = look(gated(late), memory(a_round(FAILS, attempt=5, at=NOW + 6 * MINUTE)), after=6 * MINUTE)
@@ -210,21 +210,21 @@ class TestTheConditionFollowsTheRecord:
         [(verified(), ""), (verified(), "False"), (gated(failed(9)), "True")],
         ids=["untold", "old", "restored"],
     )
-    def test_a_condition_that_says_something_else_is_written_again(self, node: Node, shown: str) -> None:
+    def test_a_different_condition_is_written_again(self, node: Node, shown: str) -> None:
         step = decide(Observation(NOW, node, "7", shown), AgentState(), ONCE)
         assert step.effects == (WriteStatus(node, node.record, "7"),)
         assert step.recheck == ONCE.poll_interval, "not fought over without pause"
 
-    def test_who_may_not_write_conditions_does_not_try(self) -> None:
+    def test_conditions_are_not_written_without_permission(self) -> None:
         assert not decide(Observation(NOW, verified(), "7", None), AgentState(), ONCE).effects
 
-    def test_where_there_is_no_proof_there_need_be_no_condition(self) -> None:
+    def test_without_a_proof_no_condition_is_needed(self) -> None:
         node = Node("a", "uid-a", labelled=True, record=VerificationRecord(1, reason="labeled by another client"))
         assert not decide(Observation(NOW, node, "7", ""), AgentState(), ONCE).effects
 
 
 class TestContinuous:
-    def test_a_verified_node_is_checked_at_once_and_then_every_interval(self) -> None:
+    def test_a_verified_node_is_checked_immediately_and_then_every_interval(self) -> None:
         assert look(verified(), rules=CONTINUOUS).effects == (RunChecks(0),)
         known = memory(a_round())
         early = look(verified(), known, CONTINUOUS, after=20 * SECOND)
@@ -238,7 +238,7 @@ class TestContinuous:
         waits = {look(node, known, CONTINUOUS, after=SECOND).recheck for node in nodes}
         assert len(waits) > 20, "the others wait for the longest look"
 
-    def test_also_if_someone_else_verified_it(self) -> None:
+    def test_a_node_that_another_client_verified_is_checked_too(self) -> None:
         assert look(Node("a", "uid-a", labelled=True), rules=CONTINUOUS).effects == (RunChecks(0),)
 
     @pytest.mark.parametrize("failures", [1, 2])
@@ -246,7 +246,7 @@ class TestContinuous:
         known = memory(*[a_round(FAILS)] * failures)
         assert not look(verified(FOREIGN), known, CONTINUOUS, after=SECOND).effects
 
-    def test_three_in_a_row_close_the_gate_with_their_record(self) -> None:
+    def test_three_failures_in_a_row_close_the_gate_with_their_record(self) -> None:
         step = look(verified(FOREIGN), memory(*[a_round(FAILS)] * 3), CONTINUOUS)
         news, closed = step.effects
         assert isinstance(closed, CloseGate)
@@ -257,7 +257,7 @@ class TestContinuous:
         assert (news.reason, news.warning) == ("GateRestored", True)
         assert "failed 3 times in a row" in news.message
 
-    def test_a_success_in_between_starts_the_count_anew(self) -> None:
+    def test_a_success_resets_the_count(self) -> None:
         rounds = [a_round(FAILS), a_round(FAILS), a_round(), a_round(FAILS), a_round(FAILS)]
         assert not look(verified(), memory(*rounds), CONTINUOUS, after=SECOND).effects
 
@@ -272,7 +272,7 @@ class TestContinuous:
         assert step.phase is Phase.BACKING_OFF
         assert not step.effects
 
-    def test_a_label_set_by_hand_on_a_failing_node_goes_again(self) -> None:
+    def test_a_manual_label_on_a_failing_node_closes_the_gate(self) -> None:
         node = replace(gated(failed(3)), labelled=True)
         step = look(node, memory(*[a_round(FAILS)] * 4), CONTINUOUS)
         assert kinds(step) == [EmitEvent, CloseGate]
@@ -298,11 +298,11 @@ class TestContinuous:
         assert look(node, rules=CONTINUOUS, after=MINUTE).effects == (RunChecks(7),)
 
     @pytest.mark.parametrize("change", [{"deleting": True}, {"registered": False}], ids=str)
-    def test_a_node_that_is_not_ours_to_judge_is_not_closed(self, change: dict[str, bool]) -> None:
+    def test_the_gate_of_a_deleted_or_unregistered_node_is_not_closed(self, change: dict[str, bool]) -> None:
         step = look(replace(verified(), **change), memory(*[a_round(FAILS)] * 3), CONTINUOUS, after=SECOND)
         assert CloseGate not in kinds(step)
 
-    def test_a_clock_set_back_stops_nothing(self) -> None:
+    def test_a_clock_that_was_set_back_stops_no_rounds(self) -> None:
         known = memory(a_round(at=NOW + timedelta(days=365)))
         assert look(verified(), known, CONTINUOUS).effects == (RunChecks(0),)
 
@@ -320,7 +320,7 @@ def turn(known: AgentState) -> timedelta:
 class TestLaterRounds:
     """Most rounds over a verified node leave out the checks that ask the API server."""
 
-    def test_after_all_checks_passed_a_round_leaves_out_those_that_ask_the_api_server(self) -> None:
+    def test_after_all_checks_passed_a_round_skips_checks_of_the_api_server(self) -> None:
         known = memory(a_round())
         assert later(known, after=turn(known)).effects == (RunChecks(omit=("services", "payload", "matrix")),)
 
@@ -332,17 +332,17 @@ class TestLaterRounds:
         known, omitted, now = memory(a_round()), [], timedelta()
         for _ in range(40):
             now += MINUTE
-            (wanted,) = later(known, after=now + 30 * SECOND).effects
-            assert isinstance(wanted, RunChecks)
-            omitted.append(wanted.omit)
-            known = known.after_run(replace(a_round(at=NOW + now), omitted=wanted.omit))
+            (expected,) = later(known, after=now + 30 * SECOND).effects
+            assert isinstance(expected, RunChecks)
+            omitted.append(expected.omit)
+            known = known.after_run(replace(a_round(at=NOW + now), omitted=expected.omit))
         full = [number for number, names in enumerate(omitted) if not names]
         assert {after - before for before, after in pairwise(full)} == {10}
         assert full[0] <= 10
         for three in zip(omitted, omitted[1:], omitted[2:], strict=False):
             assert any("matrix" not in names for names in three)
 
-    def test_a_small_node_does_not_stand_for_the_payload_check(self) -> None:
+    def test_a_small_node_object_does_not_replace_the_payload_check(self) -> None:
         """It would arrive even where full-size packets are lost."""
         known = memory(a_round())
         assert later(known, after=turn(known), size=SMALL).effects == (RunChecks(omit=("services", "matrix")),)
@@ -357,17 +357,17 @@ class TestLaterRounds:
         ],
         ids=["failed", "blind", "failed, blind", "skipped"],
     )
-    def test_after_anything_but_a_pass_all_checks_run(self, last: CheckRun) -> None:
+    def test_all_checks_run_unless_the_last_round_passed(self, last: CheckRun) -> None:
         known = memory(a_round(), last)
         assert later(known, after=2 * MINUTE).effects == (RunChecks(),)
 
-    def test_after_a_failure_all_checks_run_until_they_pass(self) -> None:
+    def test_all_checks_run_after_a_failure_until_they_pass(self) -> None:
         known = memory(a_round(), a_round(FAILS), a_round(FAILS))
         assert later(known, after=2 * MINUTE).effects == (RunChecks(),)
         known = known.after_run(a_round(at=NOW + 2 * MINUTE))
         assert later(known, after=4 * MINUTE).effects == (RunChecks(omit=("services", "payload", "matrix")),)
 
-    def test_a_round_that_left_checks_out_and_failed_is_repeated_now_with_all_checks(self) -> None:
+    def test_a_failed_partial_round_is_repeated_immediately_with_all_checks(self) -> None:
         known = memory(a_round(), PARTIAL_FAILURE)
         assert known.streak == 0, "it does not count"
         assert later(known, after=SECOND).effects == (RunChecks(),)
@@ -375,36 +375,36 @@ class TestLaterRounds:
         assert known.streak == 1
         assert not later(known, after=SECOND).effects, "only once; then at the node's turn"
 
-    def test_rounds_that_left_checks_out_close_no_gate(self) -> None:
+    def test_partial_rounds_close_no_gate(self) -> None:
         known = memory(a_round(), *[PARTIAL_FAILURE] * 9)
         assert CloseGate not in kinds(later(known, after=SECOND))
 
-    def test_rounds_that_judge_nothing_neither_close_a_gate_nor_end_a_streak(self) -> None:
+    def test_inconclusive_rounds_neither_close_a_gate_nor_end_a_streak(self) -> None:
         known = memory(a_round(FAILS), *[a_round(UNJUDGED)] * 9)
         assert known.streak == 1
         assert CloseGate not in kinds(later(known, after=2 * MINUTE))
         assert later(known, after=2 * MINUTE).effects == (RunChecks(),)
 
-    def test_rounds_that_left_checks_out_end_no_streak(self) -> None:
+    def test_partial_rounds_end_no_streak(self) -> None:
         known = memory(a_round(FAILS), a_round(FAILS), PARTIAL)
         assert known.streak == 2
 
-    def test_rounds_that_left_checks_out_open_no_gate(self) -> None:
+    def test_partial_rounds_open_no_gate(self) -> None:
         assert not PARTIAL.passed
         known = memory(replace(PARTIAL, attempt=1))
         assert OpenGate not in kinds(look(gated(), known, CONTINUOUS))
 
-    def test_a_changed_taint_runs_all_checks_now(self) -> None:
+    def test_a_changed_taint_runs_all_checks_immediately(self) -> None:
         known = memory(a_round()).after_read((FOREIGN,))
         assert not later(known.after_read((FOREIGN,)), after=SECOND).effects
         assert later(known.after_read(()), after=SECOND).effects == (RunChecks(),)
 
-    def test_within_a_streak_a_changed_taint_does_not_make_rounds_come_faster(self) -> None:
+    def test_a_changed_taint_within_a_streak_does_not_accelerate_rounds(self) -> None:
         """Otherwise a client that flips a taint during a short fault would close the gate."""
         known = memory(a_round(FAILS)).after_read(()).after_read((FOREIGN,))
         assert not later(known, after=SECOND).effects
 
-    def test_after_a_round_that_passed_the_node_is_not_read_before_the_next(self) -> None:
+    def test_the_node_is_not_read_between_passed_rounds(self) -> None:
         known = memory(a_round())
         assert wait_after_run("uid-a", NOW + SECOND, known, CONTINUOUS) == later(known, after=SECOND).recheck
         assert wait_after_run("uid-a", NOW, memory(a_round(FAILS)), CONTINUOUS) == timedelta()
@@ -413,10 +413,10 @@ class TestLaterRounds:
         """Pods of a rollout start together."""
         known = memory(a_round())
         due = [
-            not wanted.omit
+            not expected.omit
             for number in range(500)
-            for wanted in later(known, replace(verified(), uid=f"uid-{number}"), after=5 * MINUTE).effects
-            if isinstance(wanted, RunChecks)
+            for expected in later(known, replace(verified(), uid=f"uid-{number}"), after=5 * MINUTE).effects
+            if isinstance(expected, RunChecks)
         ]
         assert len(due) == 500
         assert 150 < sum(due) < 350, "about half of ten minutes' worth"
@@ -425,28 +425,28 @@ class TestLaterRounds:
 class TestBlind:
     """While the Node cannot be read."""
 
-    def test_checks_run_nevertheless_and_count_for_nothing(self) -> None:
+    def test_checks_run_and_their_results_do_not_count(self) -> None:
         assert decide_without_api(NOW, AgentState(), ONCE).effects == (RunChecks(0, api_reachable=False),)
 
-    def test_less_and_less_often(self) -> None:
+    def test_rounds_without_the_api_back_off(self) -> None:
         known = memory(*[a_round(FAILS, api_reachable=False)] * 3)
         assert not decide_without_api(NOW + 7 * SECOND, known, ONCE).effects
         assert decide_without_api(NOW + 8 * SECOND, known, ONCE).effects
         known = memory(*[a_round(FAILS, api_reachable=False)] * 30)
         assert decide_without_api(NOW + 30 * SECOND, known, ONCE).effects
 
-    def test_or_every_interval(self) -> None:
+    def test_in_continuous_mode_rounds_without_the_api_run_every_interval(self) -> None:
         known = memory(a_round(FAILS, api_reachable=False))
         assert not decide_without_api(NOW + 59 * SECOND, known, CONTINUOUS).effects
         assert decide_without_api(NOW + MINUTE, known, CONTINUOUS).effects
 
-    def test_the_node_is_looked_at_meanwhile(self) -> None:
+    def test_the_node_is_read_during_the_wait(self) -> None:
         known = memory(*[a_round(FAILS, api_reachable=False)] * 9)
         assert decide_without_api(NOW, known, ONCE).recheck == ONCE.poll_interval
 
 
 class TestContested:
-    def test_a_gate_that_comes_back_twice_is_contested_and_waits(self) -> None:
+    def test_a_gate_that_returns_twice_is_contested_and_waits(self) -> None:
         """As the controller decides it; the count is on the Node."""
         again = replace(verified(GATE), record=replace(PROOF, attempt=2, contested=1))
         news, pending = look(again).effects
@@ -490,13 +490,13 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("times", "wait"), [(1, 1), (2, 2), (3, 4), (4, 8), (9, 256), (10, 300), (99, 300)], ids=str
     )
-    def test_the_next_try_waits_longer_each_time(self, times: int, wait: int) -> None:
+    def test_each_wait_is_longer(self, times: int, wait: int) -> None:
         rejection = refused(times=times).rejection
         assert rejection
         assert rejection.wait(NOW) == wait * SECOND
         assert rejection.wait(NOW + wait * SECOND) == timedelta()
 
-    def test_meanwhile_the_node_is_looked_at(self) -> None:
+    def test_the_node_is_read_during_a_contest(self) -> None:
         step = decide(Observation(NOW, gated(), "7", "Unknown"), refused(times=9).after_report(NOW), ONCE)
         assert (step.phase, step.effects, step.recheck) == (Phase.BACKING_OFF, (), ONCE.poll_interval)
 
@@ -529,7 +529,7 @@ class TestRefused:
         assert written["status"]["conditions"][0]["status"] == "Unknown"
         assert "annotations" not in written["metadata"], "the condition alone"
 
-    def test_it_is_reported_once_and_again_when_the_event_might_have_expired(self) -> None:
+    def test_it_is_reported_again_only_after_the_event_expires(self) -> None:
         known = refused(times=9).after_report(NOW)
         unknown = Observation(NOW, gated(), "7", "Unknown")
         assert not decide(unknown, known, ONCE).effects
@@ -541,7 +541,7 @@ class TestRefused:
         assert not [kind for kind in kinds(look(gated(), same)) if kind is EmitEvent]
         assert EmitEvent in kinds(look(gated(), other))
 
-    def test_the_condition_is_written_until_it_shows_the_refusal(self) -> None:
+    def test_the_condition_is_written_until_it_shows_the_rejection(self) -> None:
         known = refused().after_report(NOW)
         assert kinds(decide(Observation(NOW, gated(), "7", "True"), known, ONCE)) == [WriteStatus]
         assert not decide(Observation(NOW, gated(), "7", "Unknown"), known, ONCE).effects
@@ -551,22 +551,22 @@ class TestRefused:
         known = replace(memory(a_round(attempt=1)), rejection=refused().after_report(NOW).rejection)
         assert kinds(decide(Observation(NOW + SECOND, gated(), "7", "True"), known, ONCE)) == [OpenGate]
 
-    def test_a_node_that_fails_after_a_refused_release_is_retried_like_any_other(self) -> None:
+    def test_a_node_that_fails_after_a_rejected_release_is_retried_like_any_other(self) -> None:
         """Its checks did not pass, so what is said of a release would not be true any more."""
         known = replace(memory(a_round(FAILS, attempt=1)), rejection=refused().rejection)
         assert kinds(look(gated(), known)) == [EmitEvent, WriteStatus]
 
-    def test_a_node_that_passes_after_a_refused_record_is_released_immediately(self) -> None:
+    def test_a_node_that_passes_after_a_rejected_record_is_released_immediately(self) -> None:
         known = replace(memory(a_round(attempt=1)), rejection=refused(FAILURE).rejection)
         assert kinds(look(gated(), known)) == [OpenGate]
 
-    def test_what_the_server_accepts_ends_the_refusal(self) -> None:
+    def test_an_accepted_write_ends_the_rejection(self) -> None:
         assert refused().after_write(RELEASE).rejection is None
         assert refused().after_write(FAILURE).rejection is None
         condition = replace(FAILURE, version="")
         assert refused().after_write(condition).rejection, "a condition alone shows nothing"
 
-    def test_a_gate_that_is_open_ends_a_refused_release_and_no_other(self) -> None:
+    def test_an_open_gate_ends_a_rejected_release_only(self) -> None:
         assert refused().without_rejected_release().rejection is None
         assert refused(FAILURE).without_rejected_release().rejection
 
@@ -583,7 +583,7 @@ class TestProof:
         assert OpenGate not in kinds(step)
         assert "a skipped check proves nothing" in step.reason
 
-    def test_what_does_not_apply_is_named_and_not_counted(self) -> None:
+    def test_skipped_checks_are_named_and_not_counted(self) -> None:
         reason = "not enough peers: 0 of 2"
         inapplicable = TargetResult("matrix", Verdict.NOT_APPLICABLE, error=reason)
         done = a_round(Report((*PASSES.checks, inapplicable)), attempt=1)
@@ -591,18 +591,20 @@ class TestProof:
         (release,) = look(gated(), memory(done)).effects
         assert isinstance(release, OpenGate)
         assert release.record.checks[-1] == CheckResult("matrix", ok=True, error=reason, applies=False)
-        told = look(replace(verified(), record=replace(PROOF, checks=release.record.checks)), memory(done)).effects[1]
-        assert isinstance(told, EmitEvent)
+        reported = look(replace(verified(), record=replace(PROOF, checks=release.record.checks)), memory(done)).effects[
+            1
+        ]
+        assert isinstance(reported, EmitEvent)
         assert (
-            told.message
+            reported.message
             == "attempt 1: 1 checks passed, the slowest in 3 ms; not applicable: matrix (not enough peers: 0 of 2)"
         )
 
-    def test_if_nothing_applies_nothing_is_proved(self) -> None:
+    def test_skipped_checks_alone_are_not_a_proof(self) -> None:
         nothing = Report((TargetResult("matrix", Verdict.NOT_APPLICABLE, error="not enough peers: 0 of 2"),))
         assert not a_round(nothing).passed
 
 
-def test_a_round_without_any_result_proves_nothing() -> None:
+def test_a_round_without_results_is_not_a_proof() -> None:
     assert not a_round(Report()).passed
     assert not a_round(Report(error="no token")).passed

@@ -135,13 +135,13 @@ def test_a_resolver_that_does_not_answer_is_exit_code_1(tmp_path: Path) -> None:
     assert SERVER in run.one("DNS check failed")["error"]
 
 
-def test_a_second_server_is_asked_where_the_first_does_not_answer(tmp_path: Path) -> None:
+def test_the_second_server_is_queried_if_the_first_does_not_respond(tmp_path: Path) -> None:
     run = Run(tmp_path, lines=f"nameserver 127.0.0.54\nnameserver {SERVER}")
     assert run.exit_code == ExitCode.OK, run.output
     assert run.one("DNS check passed")["server"] == SERVER
 
 
-def test_where_nothing_can_run_it_is_exit_code_4_and_nothing_is_claimed(tmp_path: Path) -> None:
+def test_without_runnable_checks_it_exits_with_4_and_claims_no_pass(tmp_path: Path) -> None:
     run = Run(tmp_path, lines="# no server", server="")
     assert (run.exit_code, run.error) == (ExitCode.NOT_PROVED, "")
     assert run.summary == {"passed": 0, "failed": 0, "skipped": 9, "exit_code": ExitCode.NOT_PROVED}
@@ -158,7 +158,7 @@ def test_a_kubeconfig_variable_that_names_a_missing_file_is_one_warning(tmp_path
     assert run.one("API check skipped")["reason"] == f"KUBECONFIG: {paths} does not exist"
 
 
-def test_the_summary_is_the_last_line_for_people_too(tmp_path: Path) -> None:
+def test_the_summary_is_the_last_console_line(tmp_path: Path) -> None:
     done = execute(tmp_path, "--log-format=console", lines=f"nameserver {SERVER}", server=SERVER)
     assert done.returncode == ExitCode.OK
     assert done.stdout.splitlines()[-1].endswith("INFO  Dry run completed  passed=1 failed=0 skipped=8 exit_code=0")

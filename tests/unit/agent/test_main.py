@@ -114,7 +114,7 @@ def ask(port: int, path: str) -> tuple[int, str]:
 
 class TestLife:
     @pytest.mark.parametrize("mode", ["once", "continuous"])
-    def test_it_waits_for_sigterm_and_ends_at_once(self, cluster: FakeCluster, tmp_path: Path, mode: str) -> None:
+    def test_it_waits_for_sigterm_and_exits_immediately(self, cluster: FakeCluster, tmp_path: Path, mode: str) -> None:
         cluster.join(NAME, [GATE], {})
         with running(cluster, tmp_path, f"--mode={mode}") as agent:
             (port,) = agent.until("Probe server started")["ports"]
@@ -128,12 +128,12 @@ class TestLife:
         assert not cluster.nodes[NAME]["spec"]["taints"]
         assert "event Verified" in cluster.writes, "also if the label is what ended it"
 
-    def test_whoever_sees_it_serve_can_stop_it(self, cluster: FakeCluster, tmp_path: Path) -> None:
+    def test_sigterm_stops_it_as_soon_as_it_serves(self, cluster: FakeCluster, tmp_path: Path) -> None:
         with running(cluster, tmp_path, program=STOPPED_AS_SOON_AS_IT_SERVES + IN_POD) as agent:
             assert agent.process.wait(60) == 0
             agent.until("Agent stopped")
 
-    def test_what_ends_it_while_the_label_is_set_does_not_keep_it_from_telling(
+    def test_sigterm_while_the_label_is_set_does_not_suppress_the_event(
         self, cluster: FakeCluster, tmp_path: Path
     ) -> None:
         """The DaemonSet controller deletes the pod as soon as it sees the label."""
@@ -144,7 +144,7 @@ class TestLife:
             assert agent.process.wait(60) == 0
         assert cluster.writes[1:] == ["strategic-merge-patchnode-1/status", "event Verified"]
 
-    def test_it_ends_even_if_something_hangs_for_good(self) -> None:
+    def test_it_exits_even_if_a_thread_hangs(self) -> None:
         """As the first process of a container, which no alarm would end."""
         program = (
             "import signal, sys, time; from kube_node_ready.agent import main as process; process._LAST_SECONDS = 0.2\n"
@@ -159,7 +159,7 @@ class TestLife:
             os.kill(int(child), signal.SIGTERM)
             assert started.wait(60) == ExitCode.UNEXPECTED
 
-    def test_it_ends_in_the_middle_of_a_round_and_records_nothing(self, cluster: FakeCluster, tmp_path: Path) -> None:
+    def test_it_exits_during_a_round_and_records_nothing(self, cluster: FakeCluster, tmp_path: Path) -> None:
         cluster.join(NAME, [GATE], {})
         with socket.create_server((LOOPBACK, 0)) as silent:
             target = f"http://{LOOPBACK}:{silent.getsockname()[1]}/"
@@ -272,8 +272,8 @@ def run_in_pod(cluster: FakeCluster, folder: Path, token: str) -> int:
     (folder / "token").write_text(token)
     (folder / "ca.crt").write_bytes(cluster.authority.certificate.read_bytes())
     where = {"KUBERNETES_SERVICE_HOST": LOOPBACK, "KUBERNETES_SERVICE_PORT": str(cluster.port)}
-    told = {"NODE_NAME": NAME, "METRICS_PORT": "0", "KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS)}
-    return process.run([], where | told, folder=folder)
+    reported = {"NODE_NAME": NAME, "METRICS_PORT": "0", "KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS)}
+    return process.run([], where | reported, folder=folder)
 
 
 def outside(cluster: FakeCluster, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -291,7 +291,7 @@ def dry_run(*flags: str, **environ: str) -> subprocess.CompletedProcess[str]:
 
 
 class TestDryRun:
-    def test_where_a_kubeconfig_is_named_by_the_flag_it_must_be_of_use(self) -> None:
+    def test_a_kubeconfig_flag_must_be_usable(self) -> None:
         done = dry_run("--kubeconfig=/nonexistent/kubeconfig")
         assert done.returncode == 3
         assert "cannot read /nonexistent/kubeconfig: No such file or directory" in done.stderr
@@ -303,7 +303,7 @@ class TestDryRun:
         assert done.returncode == 3
         assert "cannot read /nonexistent/kubeconfig: No such file or directory" in done.stderr
 
-    def test_with_a_cluster_it_asks_and_changes_nothing(self, cluster: FakeCluster, tmp_path: Path) -> None:
+    def test_with_a_cluster_it_checks_and_changes_nothing(self, cluster: FakeCluster, tmp_path: Path) -> None:
         cluster.join(NAME, [GATE], {})
         server = f"https://{LOOPBACK}:{cluster.port}"
         kubeconfig = pki.kubeconfig(tmp_path / "kubeconfig", server, cluster.authority.certificate, "a-token")
@@ -316,13 +316,13 @@ class TestDryRun:
 
     @pytest.mark.parametrize("program", [IN_POD, UNDISTURBED + IN_POD], ids=["waiting", "about to wait"])
     def test_in_a_pod_it_waits_to_be_stopped(self, cluster: FakeCluster, tmp_path: Path, program: str) -> None:
-        """A DaemonSet's pod that ends is started again, for ever."""
+        """A DaemonSet's pod that ends is restarted, indefinitely."""
         (tmp_path / "token").write_text("a-token")
         (tmp_path / "ca.crt").write_text(cluster.authority.certificate.read_text())
         where = {"KUBERNETES_SERVICE_HOST": LOOPBACK, "KUBERNETES_SERVICE_PORT": str(cluster.port)}
-        told = {"NODE_NAME": NAME, "DRY_RUN": "true", "METRICS_PORT": "0", "DNS_TEST_DOMAINS": "localhost"}
+        reported = {"NODE_NAME": NAME, "DRY_RUN": "true", "METRICS_PORT": "0", "DNS_TEST_DOMAINS": "localhost"}
         argv = [sys.executable, "-c", program, str(tmp_path)]
-        with subprocess.Popen(argv, env=BARE | where | told, stdout=subprocess.PIPE, text=True) as started:
+        with subprocess.Popen(argv, env=BARE | where | reported, stdout=subprocess.PIPE, text=True) as started:
             agent = Running(started)
             (port,) = agent.until("Probe server started")["ports"]
             agent.until("Dry run: no changes made")
@@ -330,18 +330,18 @@ class TestDryRun:
             time.sleep(0.5)
             assert started.poll() is None
             started.terminate()
-            assert started.wait(60) in (0, 1), "by what the checks said"
+            assert started.wait(60) in (0, 1), "depending on the checks"
             agent.join()
         assert not cluster.writes
 
 
-class TestMistakes:
-    def test_one_mistake_is_one_line(self, capsys: pytest.CaptureFixture[str]) -> None:
+class TestErrors:
+    def test_one_error_is_one_line(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert process.run(["--max-retries=many"], {"NODE_NAME": NAME}) == 2
-        said = capsys.readouterr().err
-        assert said == 'kube-node-ready: --max-retries: "many" is invalid; expected a whole number from 0 to 1000\n'
+        output = capsys.readouterr().err
+        assert output == 'kube-node-ready: --max-retries: "many" is invalid; expected a whole number from 0 to 1000\n'
 
-    def test_several_are_a_list(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_several_errors_are_a_list(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert process.run(["--max-retries=many"], {"LOG_LEVEL": "loud"}) == 2
         assert capsys.readouterr().err.splitlines() == [
             "kube-node-ready: 2 errors in the settings:",
@@ -349,7 +349,7 @@ class TestMistakes:
             '  - LOG_LEVEL: "loud" is invalid; expected debug, info, warn or error',
         ]
 
-    def test_without_a_way_to_kubernetes_it_is_exit_code_3(
+    def test_without_a_cluster_connection_it_is_exit_code_3(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("HOME", "/nonexistent")
@@ -385,7 +385,7 @@ class TestMistakes:
 
 
 def test_it_loads_neither_asyncio_nor_a_client_library() -> None:
-    """It lives on every node, in the continuous pattern for ever."""
+    """It lives on every node, in continuous mode indefinitely."""
     program = "import sys, kube_node_ready.agent.main; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     dear = {"asyncio", "httptools", "httpx2", "lightkube", "uvloop", "yaml"}

@@ -38,7 +38,7 @@ def test_the_workers_decoder_reads_it_too() -> None:
 
 
 @given(VALUES, st.sampled_from([None, 1]))
-def test_json_that_is_not_nested_deeply_is_unchanged(value: object, indent: int | None) -> None:
+def test_shallow_json_is_unchanged(value: object, indent: int | None) -> None:
     text = json.dumps(value, indent=indent).encode()
     assert flattened(text) == text
 

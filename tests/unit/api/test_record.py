@@ -12,7 +12,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_a_record_survives_being_written() -> None:
+def test_a_record_round_trips() -> None:
     record = VerificationRecord(
         7,
         failures=3,
@@ -48,11 +48,11 @@ def test_a_record_survives_being_written() -> None:
     ],
     ids=lambda annotation: str(annotation)[:40],
 )
-def test_what_is_no_record_of_ours_is_an_empty_one(annotation: str | None) -> None:
+def test_an_invalid_record_is_an_empty_one(annotation: str | None) -> None:
     assert decode_record(annotation) == VerificationRecord()
 
 
-def test_fields_of_a_later_version_are_no_reason_to_forget_the_rest() -> None:
+def test_fields_of_a_later_version_are_ignored() -> None:
     assert decode_record('{"attempt":4,"new":{"x":1}}').attempt == 4
 
 
@@ -72,7 +72,7 @@ LONGEST = 10 * 366 * 86_400.0
         (float("nan"), 0),
     ],
 )
-def test_a_duration_is_written_so_that_it_can_be_read(seconds: float, written: float) -> None:
+def test_a_duration_round_trips(seconds: float, written: float) -> None:
     assert decode_record(encode_record(VerificationRecord(1, seconds=seconds))) == VerificationRecord(
         1, seconds=written
     )
@@ -151,7 +151,7 @@ def test_long_texts_of_a_record_are_cut(field: str, longest: int) -> None:
 
 
 @pytest.mark.parametrize("cause", [Cause.NONE, Cause.CHECKS])
-def test_a_failure_whose_reason_cannot_be_printed_is_no_record(cause: Cause) -> None:
+def test_a_failure_with_an_unprintable_reason_is_not_a_record(cause: Cause) -> None:
     record = VerificationRecord(2, failures=1, outcome=Outcome.PASSED, at=AT, reason="\u200b", cause=cause)
     assert decode_record(encode_record(record)) == VerificationRecord()
 
@@ -213,7 +213,7 @@ def test_no_record_is_larger_than_the_admission_policies_allow(record: Verificat
     assert (read.attempt, read.failures, read.outcome, read.reason[:9]) == (2, 1, Outcome.FAILED, record.reason[:9])
 
 
-def test_a_record_that_is_larger_than_any_of_ours_is_none() -> None:
+def test_an_oversized_record_is_an_empty_one() -> None:
     record = VerificationRecord(2, failures=1, outcome=Outcome.FAILED, reason="dns")
     largest = encode_record(record).ljust(2**14)
     assert decode_record(largest) == record

@@ -12,7 +12,7 @@ def a_report(*checks: dict[str, object], **rest: object) -> str:
     return json.dumps({"v": 1, "checks": list(checks), **rest})
 
 
-def test_a_report_is_read_as_it_was_written() -> None:
+def test_a_report_round_trips() -> None:
     report = read(a_report({"name": "dns", "ok": False, "ms": 10003, "target": "google.com", "error": "timed out"}))
     assert report == Report((TargetResult("dns", Verdict.FAILED, ms=10003, target="google.com", error="timed out"),))
     assert report.reason == "dns: google.com: timed out"
@@ -43,7 +43,7 @@ def test_a_check_passed_if_all_its_targets_did_and_took_as_long_as_the_slowest()
     assert report.by_check == (CheckResult("dns", ok=False, ms=5), CheckResult("api", ok=True, ms=9))
 
 
-def test_what_kept_the_worker_from_checking_is_the_reason() -> None:
+def test_the_error_of_a_worker_that_could_not_check_is_the_reason() -> None:
     report = read(a_report(error="NODE_NAME is not set"))
     assert report
     assert report.reason == "NODE_NAME is not set"
@@ -76,7 +76,7 @@ def test_what_kept_the_worker_from_checking_is_the_reason() -> None:
     ],
     ids=lambda message: ascii(message)[:40],
 )
-def test_what_is_no_report_is_none(message: str) -> None:
+def test_an_invalid_report_is_none(message: str) -> None:
     assert read(message) is None
 
 
@@ -87,7 +87,7 @@ def test_a_duration_is_between_nothing_and_a_day(ms: float, kept: int) -> None:
     assert report.checks[0].ms == kept
 
 
-def test_a_report_cannot_grow_without_end() -> None:
+def test_a_report_has_a_maximum_size() -> None:
     report = read(a_report(*[{"name": f"c{n}", "ok": False} for n in range(200)]))
     assert report
     assert len(report.checks) == 64
@@ -105,10 +105,10 @@ def test_a_report_cannot_grow_without_end() -> None:
         ("Übergrößenträger 東京", "Übergrößenträger 東京"),
     ],
 )
-def test_text_is_one_line_that_commands_no_terminal(text: str, shown: str) -> None:
+def test_text_is_one_line_without_control_characters(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-def test_long_text_says_that_it_was_longer() -> None:
+def test_long_text_is_marked_as_truncated() -> None:
     assert printable("x" * 300, 10) == "xxxxxxxxx…"
     assert printable("x" * 10, 10) == "x" * 10

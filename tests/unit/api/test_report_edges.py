@@ -37,7 +37,7 @@ def test_a_duration_that_is_not_a_number_is_none(ms: float) -> None:
 
 
 def test_what_is_cut_off_before_spaces_are_joined_is_four_times_the_longest() -> None:
-    # It bounds the work for a hostile text; the rest of such a text is never looked at.
+    # It bounds the work for a hostile text; the rest of such a text is not processed.
     assert printable(" " * 40 + "x", 10) == ""
     assert printable(" " * 39 + "x", 10) == "x"
 
@@ -80,7 +80,7 @@ def test_volumes_with_names_as_long_as_the_tokens_are_not_tokens(one: str, other
     assert fingerprint({"volumes": [{"name": one}]}) != fingerprint({"volumes": [{"name": other}]})
 
 
-def test_what_does_not_apply_keeps_its_reason_and_proves_nothing() -> None:
+def test_a_skipped_check_keeps_its_reason_and_is_not_a_proof() -> None:
     entry = {"name": "matrix", "ok": True, "ms": 3, "notApplicable": True, "error": "not enough peers: 1 of 2"}
     found = read(json.dumps({"v": 1, "checks": [entry, {"name": "dns", "ok": True}]}))
     assert found
@@ -90,7 +90,7 @@ def test_what_does_not_apply_keeps_its_reason_and_proves_nothing() -> None:
     assert dns.proves
 
 
-def test_a_failure_always_applies() -> None:
+def test_a_failure_is_never_skipped() -> None:
     entry = {"name": "matrix", "ok": False, "notApplicable": True, "error": "2 of 2 cannot be reached"}
     found = read(json.dumps({"v": 1, "checks": [entry]}))
     assert found
@@ -132,7 +132,7 @@ def test_in_version_1_a_failure_that_is_judged_blames_the_node(entries: list[dic
     assert found.blames_node is blames
 
 
-def test_what_passed_is_judged() -> None:
+def test_a_passed_check_is_conclusive() -> None:
     found = read('{"v":1,"checks":[{"name":"dns","ok":true,"notJudged":true,"error":"not judged: x"}]}')
     assert found
     assert found.checks[0].verdict is Verdict.PASSED

@@ -14,5 +14,5 @@ def test_only_failed_and_inconclusive_checks_are_not_ok(verdict: Verdict) -> Non
     assert verdict.ok is (verdict not in (Verdict.FAILED, Verdict.INCONCLUSIVE))
 
 
-def test_people_read_words() -> None:
+def test_verdicts_are_shown_as_words() -> None:
     assert [verdict.text for verdict in Verdict] == ["passed", "failed", "skipped", "not judged", "not applicable"]

@@ -71,7 +71,7 @@ def test_what_a_process_used_is_the_difference_and_the_rest_is_noise() -> None:
     assert cost == measure.Cost(elapsed=60, seconds={"etcd": 1, "controller": 3}, other=6, stolen=0.5)
 
 
-def test_a_histogram_tells_bounds_and_nothing_where_it_knows_none() -> None:
+def test_a_histogram_reports_only_known_bounds() -> None:
     assert report.shares([(0.1, 50), (1.0, 98), (float("inf"), 100)]) == {
         "p50": 0.1,
         "p95": 1.0,
@@ -108,7 +108,7 @@ def test_a_node_is_released_when_the_gate_is_gone_and_the_label_is_there() -> No
     assert a_node("a", "node.kubernetes.io/not-ready", verified=True).released
 
 
-def test_only_the_first_sight_of_a_moment_counts() -> None:
+def test_only_the_first_observation_counts() -> None:
     seen = Timeline()
     for now in (1.0, 2.0):
         seen.see_node(a_node("a", "node-ready/unverified"), now)
@@ -197,7 +197,7 @@ def orders(**more: object) -> generator.Orders:
 
 
 @pytest.mark.parametrize("kubelets", [True, False])
-def test_nodes_are_gated_or_verified_and_the_pods_of_gated_ones_are_played(kubelets: bool) -> None:  # noqa: FBT001
+def test_nodes_are_gated_or_verified_and_gated_ones_are_simulated(kubelets: bool) -> None:  # noqa: FBT001
     asked = orders(verified=1, gated=1, kubelets=kubelets)
     (old,), (new,) = generator.verified(asked).values(), generator.gated(asked).values()
     assert msgspec.json.decode(old, type=timeline.Node).released
@@ -206,7 +206,7 @@ def test_nodes_are_gated_or_verified_and_the_pods_of_gated_ones_are_played(kubel
     assert b"kwok.x-k8s.io/node" in new
 
 
-def test_in_a_churn_the_oldest_go_and_some_that_have_just_come() -> None:
+def test_churn_removes_the_oldest_and_some_new_nodes() -> None:
     old, new = [f"old-{number}" for number in range(20)], [f"new-{number}" for number in range(12)]
     leaving = generator.departures(old, new, rate=2)
     assert leaving[:5] == ["old-0", "old-1", "old-2", "old-3", "new-2"]
@@ -214,12 +214,12 @@ def test_in_a_churn_the_oldest_go_and_some_that_have_just_come() -> None:
     assert len(set(leaving)) == 12
 
 
-def test_a_churn_of_a_small_fleet_goes_on_with_those_that_came() -> None:
+def test_churn_of_a_small_fleet_continues_with_new_nodes() -> None:
     leaving = generator.departures(["old"], [f"new-{number}" for number in range(6)], rate=5)
     assert leaving == ["old", "new-0", "new-1", "new-2", "new-3", "new-4"]
 
 
-def test_nobody_goes_where_nobody_is() -> None:
+def test_an_empty_fleet_loses_no_node() -> None:
     assert generator.departures([], ["new-0"], rate=0) == []
 
 
@@ -248,11 +248,11 @@ def test_the_time_to_all_released_is_absent_if_not_all_are() -> None:
 
 
 @pytest.mark.parametrize(("released", "complete"), [("3 of 3", True), ("2 of 3", False), (None, True)])
-def test_figures_of_a_run_that_was_never_finished_are_not_to_be_kept(released: str | None, complete: bool) -> None:  # noqa: FBT001
+def test_unfinished_runs_are_not_saved(released: str | None, complete: bool) -> None:  # noqa: FBT001
     assert figures.is_complete({"released": released} if released else {"controller_mebibytes": 40}) is complete
 
 
-def test_a_node_that_went_is_none_of_those_to_be_released() -> None:
+def test_a_removed_node_is_not_awaited() -> None:
     found = figures.of_load(a_result(some_moments(a=4.0, b=5.0), expected=1, left=["b"]))
     assert found["released"] == "1 of 1"
 
@@ -264,14 +264,14 @@ def test_a_late_creation_shows() -> None:
     assert late["worst"] == pytest.approx(0.4)
 
 
-def test_what_follows_an_outage_is_counted_from_its_end() -> None:
+def test_recovery_is_measured_from_the_end_of_an_outage() -> None:
     pods = {"p1": "a", "p2": "a", "p3": "a", "q1": "b"}
     found = figures.of_an_outage(a_result(some_moments(a=70.0, b=90.0), pods=pods), ended=60.0)
     assert found["seconds_from_its_end_until_all_released"] == 30.0
     assert found["attempts_a_node"] == {"least": 1, "mean": 2.0, "most": 3}
 
 
-def test_what_an_outage_costs_is_told_by_the_minute() -> None:
+def test_the_cost_of_an_outage_is_per_minute() -> None:
     cost = measure.Cost(elapsed=30, seconds={"controller": 1.0}, other=0, stolen=0)
     calls = Calls(Counter({Call("controller", "create", "pods", 201): 10, Call("kwok", "patch", "nodes", 200): 99}))
     found = figures.while_it_lasted(cost, calls, "controller")
@@ -280,7 +280,7 @@ def test_what_an_outage_costs_is_told_by_the_minute() -> None:
     assert found["controller_calls_a_minute_while_it_lasted"] == {"create pods": 20}
 
 
-def test_leftovers_are_pods_and_memories_of_nodes_that_are_gone() -> None:
+def test_leftovers_are_pods_and_state_of_removed_nodes() -> None:
     left, owners = ["verified-0", "bench-7"], {"p": "bench-7", "q": "bench-8"}
     assert figures.of_leftovers(left, ["p", "q"], owners, {"bench-8", "verified-0"}) == {
         "nodes_gone": 2,
@@ -389,7 +389,7 @@ async def watched(script: list[bytes | int], until: Callable[[list[str]], bool])
     return names, asked, watch
 
 
-def test_a_closed_watch_goes_on_from_the_last_version_it_saw() -> None:
+def test_a_closed_watch_resumes_from_its_last_version() -> None:
     script: list[bytes | int] = [a_line("ADDED", "a", "6") + a_line("BOOKMARK", "", "8"), a_line("MODIFIED", "b", "9")]
     names, asked, watch = asyncio.run(watched(script, lambda names: "b" in names))
     assert names == ["old", "a", "b"]
@@ -405,7 +405,7 @@ def test_a_version_that_is_gone_makes_a_watch_list_again(gone: bytes | int) -> N
     assert watch.listed == 2
 
 
-def test_a_server_that_is_overwhelmed_is_asked_again_from_the_same_version() -> None:
+def test_a_throttled_watch_is_retried_from_the_same_version() -> None:
     _, asked, _ = asyncio.run(watched([429, a_line("ADDED", "a", "6")], lambda names: "a" in names))
     assert asked[:3] == ["list", "5", "5"]
 
@@ -413,7 +413,7 @@ def test_a_server_that_is_overwhelmed_is_asked_again_from_the_same_version() -> 
 # Reports
 
 
-def test_lease_renewals_are_shown_and_are_no_writes_of_a_node() -> None:
+def test_lease_renewals_are_not_counted_as_node_writes() -> None:
     kinds = {
         Call("controller", "create", "pods", 201): 10,
         Call("controller", "patch", "nodes", 200): 10,
@@ -445,9 +445,7 @@ def test_the_table_shows_absent_figures_as_absent() -> None:
     ]
 
 
-def test_a_saved_result_says_on_what_it_was_measured(
-    tmp_path: "os.PathLike[str]", monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_saved_result_names_its_machine(tmp_path: "os.PathLike[str]", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = report.save("burst", 1000, {"seconds": {"latency": None}, "cpu": 1.23456})
     saved = msgspec.json.decode(path.read_bytes())
@@ -460,7 +458,7 @@ def test_a_saved_result_says_on_what_it_was_measured(
 # The component
 
 
-def test_a_folder_of_manifests_holds_so_many_agents_that_do_not_meet(tmp_path: Path) -> None:
+def test_generated_manifests_do_not_conflict(tmp_path: Path) -> None:
     component.write(tmp_path, 3)
     loaded = sources.read([str(tmp_path)]).loaded
     assert len({one.manifest.metadata.name for one in loaded}) == 3
@@ -472,7 +470,7 @@ def test_a_typical_cost_is_the_median_of_time_and_of_cpu() -> None:
     assert component.typical(costs) == (2.0, 2.0)
 
 
-def test_a_result_about_manifests_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_manifests_are_labeled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     saved = msgspec.json.decode(report.save("validate", 1000, {}, of="manifests").read_bytes())
     assert (saved["size"], saved["of"]) == (1000, "manifests")

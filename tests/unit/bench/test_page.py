@@ -60,7 +60,7 @@ def test_its_plots_are_up_to_date() -> None:
     assert there == drawn, page.__doc__
 
 
-def test_without_results_there_is_no_number_of_ours() -> None:
+def test_without_results_the_page_has_no_measurements() -> None:
     text = page.page(Results([]))
     first, promised = text.split("## How")[0].split("## What was promised")
     assert first.count(plots.NOT_MEASURED) == 8
@@ -90,7 +90,7 @@ def test_cpu_seconds_of_other_days_compare_by_the_floor_alone() -> None:
     assert row(page.page(Results([a_burst()])), "controller CPU s")[2] == "15.3"
 
 
-def test_what_was_promised_holds_or_does_not() -> None:
+def test_targets_are_met_or_missed() -> None:
     text = page.page(
         Results(
             [
@@ -114,7 +114,7 @@ def test_a_burst_that_was_never_finished_has_no_time() -> None:
     assert row(text, "burst | 1,000")[2] == "-"
 
 
-def test_a_row_says_how_a_nodes_latency_is_made_up_and_how_noisy_it_was() -> None:
+def test_a_row_shows_the_parts_and_the_noise_of_a_nodes_latency() -> None:
     text = page.page(Results([a_burst(other_share_of_the_machine=0.3)]))
     cells_of_it = row(text, "burst | 1,000")
     assert cells_of_it[3:6] == ["40 / 45 / 47"] * 3
@@ -122,14 +122,14 @@ def test_a_row_says_how_a_nodes_latency_is_made_up_and_how_noisy_it_was() -> Non
     assert cells_of_it[-1] == "30% (wall times too long)"
 
 
-def test_growth_is_told_by_the_node_and_by_the_floor() -> None:
+def test_growth_is_reported_per_node_and_by_the_floor() -> None:
     floor = a_result("floor", 1000, seconds_until_all_released=40.0)
     text = page.page(Results([a_burst(controller_writes_a_node=5.0), floor])).split("## How cost grows")[1]
     assert row(text, "1,000")[1:] == ["7.67", "5", "2"]
     assert row(text, "200")[1:] == [plots.NOT_MEASURED, "-", "-"]
 
 
-def test_every_scenario_says_what_is_special_about_it() -> None:
+def test_every_scenario_has_a_description() -> None:
     outage = a_result(
         "outage",
         1000,
@@ -194,7 +194,7 @@ def test_an_axis_ends_at_a_round_number_not_far_above_all_values(most: float, to
     assert plots.axis(most)[-1] == pytest.approx(top)
 
 
-def test_bars_are_as_high_as_their_values_and_say_them() -> None:
+def test_bars_have_the_height_and_the_label_of_their_values() -> None:
     svg = plots.bars(TITLES, ["200", "1,000"], {"ours": [10.0, 50.0], "theirs": [25.0, None]})
     ours, theirs = _boxes(svg, 0), _boxes(svg, 1)
     assert ours[1] == pytest.approx(5 * ours[0], rel=0.01)
@@ -208,7 +208,7 @@ def _boxes(svg: str, colour: int) -> list[float]:
     return [float(box.get("height", "0")) for box in found[:-1]]
 
 
-def test_stacks_stand_upon_each_other_and_say_their_sum() -> None:
+def test_stacks_are_labeled_with_their_sum() -> None:
     svg = plots.stacks(TITLES, ["200"], {"a": [1.0], "b": [3.0]})
     assert _boxes(svg, 1)[0] == pytest.approx(3 * _boxes(svg, 0)[0], rel=0.01)
     assert "4" in texts(svg)
@@ -225,7 +225,7 @@ def _corners(polygon: ET.Element) -> Sequence[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in (pair.split(",") for pair in polygon.get("points", "").split())]
 
 
-def test_a_plot_without_figures_says_so_and_draws_nothing() -> None:
+def test_a_plot_without_figures_is_empty_with_a_note() -> None:
     for svg in (
         plots.bars(TITLES, ["200"], {"ours": [None]}),
         plots.stacks(TITLES, ["200"], {"ours": [None]}),
@@ -236,7 +236,7 @@ def test_a_plot_without_figures_says_so_and_draws_nothing() -> None:
 
 
 @pytest.mark.parametrize("found", [Results([]), Results([a_burst(), a_burst(200)])], ids=["empty", "measured"])
-def test_plots_are_plain_and_tell_screen_readers_what_they_show(found: Results) -> None:
+def test_plots_have_descriptions_for_screen_readers(found: Results) -> None:
     for name, svg in charts.drawn(found).items():
         top = parsed(svg)
         assert top.get("role") == "img"
@@ -246,7 +246,7 @@ def test_plots_are_plain_and_tell_screen_readers_what_they_show(found: Results) 
         assert not re.search(r"<script|href|@import|url\(", svg)
 
 
-def test_texts_stay_within_the_plot_and_off_each_other() -> None:
+def test_texts_stay_within_the_plot_and_do_not_overlap() -> None:
     calls = dict.fromkeys(("create events", "create pods", "delete pods", "patch nodes", "patch nodes/status"), 5000)
     for svg in charts.drawn(Results([a_burst(nodes, controller_calls=calls) for nodes in plan.BURSTS])).values():
         upright = [element for element in parsed(svg).iter(f"{SVG}text") if not element.get("transform")]
@@ -272,7 +272,7 @@ def test_titles_are_escaped() -> None:
 # The plan
 
 
-def test_every_size_that_was_asked_for_is_planned() -> None:
+def test_every_requested_size_is_planned() -> None:
     planned = {step.name for step in plan.STEPS}
     assert {"burst-200", "burst-1000", "burst-5000", "idle-1000", "idle-5000"} <= planned
     assert {"trickle-600", "outage-1000", "churn-1000", "worker"} <= planned
@@ -292,7 +292,7 @@ def test_a_step_is_a_command() -> None:
     assert commands["lab"] == ["bench.lab"]
 
 
-def test_the_page_is_written_with_its_plots_and_old_plots_go(tmp_path: Path) -> None:
+def test_the_page_is_written_with_its_plots_and_old_plots_are_deleted(tmp_path: Path) -> None:
     (tmp_path / page.PLOTS).mkdir(parents=True)
     (tmp_path / page.PLOTS / "old.svg").write_text("")
     page.write(tmp_path)

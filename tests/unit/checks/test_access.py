@@ -19,13 +19,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_pod_finds_the_api_server_by_its_environment_and_mounted_account(folder: Path) -> None:
+def test_a_pod_connects_by_its_environment_and_mounted_account(folder: Path) -> None:
     found = access.in_pod(ENVIRONMENT, folder)
     assert (found.host, found.port, found.token) == ("fd00::1", 6443, "the-token")
     assert found.target == "[fd00::1]:6443"
 
 
-def test_outside_a_pod_there_is_no_way(folder: Path) -> None:
+def test_outside_a_pod_there_is_no_connection(folder: Path) -> None:
     with pytest.raises(NoAccessError, match="KUBERNETES_SERVICE_HOST is not set"):
         access.in_pod({}, folder)
 
@@ -40,14 +40,14 @@ def test_a_missing_or_empty_file_is_named(folder: Path, file: str, content: str 
         access.in_pod(ENVIRONMENT, folder)
 
 
-def test_a_certificate_that_is_none_is_named(folder: Path) -> None:
+def test_an_invalid_certificate_is_named(folder: Path) -> None:
     (folder / "ca.crt").write_text("no certificate")
     with pytest.raises(NoAccessError, match=r"ca\.crt is invalid; expected a certificate in PEM format"):
         access.in_pod(ENVIRONMENT, folder)
 
 
 @pytest.mark.parametrize("token", ["secret\r\nX: y", "a secrét", "secret\x00"])
-def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(folder: Path, token: str) -> None:
+def test_a_token_that_cannot_be_sent_is_rejected_and_not_shown(folder: Path, token: str) -> None:
     (folder / "token").write_text(token)
     with pytest.raises(NoAccessError, match="token: the token is invalid; expected visible ASCII") as refused:
         access.in_pod(ENVIRONMENT, folder)
@@ -65,11 +65,11 @@ def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(folder: Path, toke
         ("PORT", "0"),
     ],
 )
-def test_a_service_that_cannot_be_addressed_is_refused(folder: Path, name: str, value: str) -> None:
+def test_a_service_that_cannot_be_addressed_is_rejected(folder: Path, name: str, value: str) -> None:
     with pytest.raises(NoAccessError, match=f"KUBERNETES_SERVICE_{name}"):
         access.in_pod(ENVIRONMENT | {f"KUBERNETES_SERVICE_{name}": value}, folder)
 
 
-def test_the_reason_of_a_refusal_is_kept_short() -> None:
+def test_the_reason_of_a_rejection_is_shortened() -> None:
     answer = transport.Response(403, {}, json.dumps({"message": "no " * 1000}).encode(), 0, 0)
     assert len(access.reason(answer)) <= 300

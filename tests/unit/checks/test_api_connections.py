@@ -190,7 +190,7 @@ class TestProbabilities:
         page = Path(__file__).parents[3] / "docs" / "reference" / "operator.md"
         assert f"| one of three | {100 * first:.1f} % | {100 * later:.3f} % |" in page.read_text()
 
-    def test_a_single_connection_as_before_would_release_it(self) -> None:
+    def test_a_single_connection_would_release_it(self) -> None:
         assert 1 - (1 / 3) ** 5 > 0.99
 
     def test_the_real_check_holds_nearly_every_node(self, fake: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,27 +37,27 @@ def fake(tmp_path: Path) -> Iterator[FakeApi]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """Nobody listens there, and nobody else can get it."""
+    """A port without a listener, which no other process can bind."""
     with socket.socket() as silent:
         silent.bind((LOOPBACK, 0))
         yield silent.getsockname()[1]
 
 
 class TestApi:
-    def test_it_proves_itself_with_the_token(self, fake: FakeApi) -> None:
+    def test_it_authenticates_with_the_token(self, fake: FakeApi) -> None:
         api_server.authenticates(api_server.api_root(fake.access), Deadline(30))
         ((path, headers),) = fake.asked
         assert path == "/api"
         assert headers["authorization"] == "Bearer the-token"
 
     @pytest.mark.parametrize(("status", "words"), [(401, "rejects the credentials"), (403, "forbids GET /api")])
-    def test_a_refusal_fails_with_words(self, fake: FakeApi, status: int, words: str) -> None:
+    def test_a_rejection_fails_with_the_reason(self, fake: FakeApi, status: int, words: str) -> None:
         fake.answers["/api"] = http_json({"message": "no"}, status)
         with pytest.raises(CheckFailedError, match=words):
             api_server.authenticates(api_server.api_root(fake.access), Deadline(30))
 
     @pytest.mark.parametrize("status", [429, 500, 503])
-    def test_an_overloaded_server_is_not_the_fault_of_the_node(self, fake: FakeApi, status: int) -> None:
+    def test_an_overloaded_server_does_not_blame_the_node(self, fake: FakeApi, status: int) -> None:
         fake.answers["/api"] = http_json({"message": "later"}, status)
         with pytest.raises(InconclusiveError, match=f"returned HTTP {status} to GET /api: later"):
             api_server.authenticates(api_server.api_root(fake.access), Deadline(30))
@@ -98,7 +98,7 @@ class TestPayload:
         assert proof.details == {"bytes": 100_000}
         assert fake.asked[0][1]["accept-encoding"] == "identity"
 
-    def test_no_more_than_is_needed_is_asked_for(self, fake: FakeApi) -> None:
+    def test_only_the_needed_amount_is_requested(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 131_072, 206)
         assert api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30)).details == {"bytes": 131_072}
         assert fake.asked[0][1]["range"] == "bytes=0-131071"
@@ -122,12 +122,12 @@ class TestPayload:
             "bytes": 3 * 0x8000
         }
 
-    def test_less_than_64_kb_proves_nothing(self, fake: FakeApi) -> None:
+    def test_less_than_64_kb_is_inconclusive(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 65_535)
         with pytest.raises(CheckFailedError, match="65535 bytes, expected at least 65536"):
             api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
 
-    def test_an_answer_that_stops_coming_hints_at_the_mtu_and_says_how_far_it_came(self, fake: FakeApi) -> None:
+    def test_a_stalled_response_hints_at_the_mtu_with_the_received_size(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 50_000, length=100_000)
         with pytest.raises(CheckFailedError, match=r"50000 bytes of the response .* within 2 s: large packets .*MTU"):
             api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(2))
@@ -139,13 +139,13 @@ class TestPayload:
             api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
 
     def test_an_answer_without_a_length_that_is_cut_off_fails(self, fake: FakeApi) -> None:
-        """Without TLS's own goodbye nobody can tell its end from a cut."""
+        """Without a TLS close_notify the end cannot be distinguished from a truncation."""
         fake.answers[PAYLOAD_PATH] = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 70_000
         fake.cut = True
         with pytest.raises(NoAnswerError, match="cut off"):
             api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
 
-    def test_a_path_that_does_not_exist_asks_for_another(self, fake: FakeApi) -> None:
+    def test_a_missing_path_is_replaced_by_another(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(status=404)
         with pytest.raises(CheckFailedError, match="set payloadPath to another"):
             api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
@@ -158,7 +158,7 @@ class TestPayload:
         with pytest.raises(CheckFailedError, match="is not HTTP"):
             api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
 
-    def test_without_a_connection_nothing_is_judged(self, fake: FakeApi, closed_port: int) -> None:
+    def test_without_a_connection_the_payload_is_inconclusive(self, fake: FakeApi, closed_port: int) -> None:
         with pytest.raises(InconclusiveError, match=r"^cannot connect to the API server: no TCP connection"):
             api_server.large_messages_arrive(fake.access._replace(port=closed_port), PAYLOAD_PATH, Deadline(30))
 
@@ -168,14 +168,14 @@ class TestClock:
         api_server.clock_in_sync(api_server.api_root(fake.access), 1, Deadline(30))
 
     @pytest.mark.parametrize(("seconds", "side"), [(-100, "ahead of"), (100, "behind")])
-    def test_a_clock_that_does_not_fails_with_both_times(self, fake: FakeApi, seconds: float, side: str) -> None:
+    def test_a_clock_that_differs_fails_with_both_times(self, fake: FakeApi, seconds: float, side: str) -> None:
         theirs = time.time() + seconds
         fake.answers["/api"] = http(date=theirs)
         with pytest.raises(CheckFailedError, match=rf"UTC\) is (9\d|10\d) s {side}") as why:
             api_server.clock_in_sync(api_server.api_root(fake.access), 30, Deadline(30))
         assert time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(theirs)) in str(why.value)
 
-    def test_the_time_is_told_even_to_those_whose_token_is_refused(self, fake: FakeApi) -> None:
+    def test_the_clock_is_checked_even_if_the_token_is_rejected(self, fake: FakeApi) -> None:
         fake.answers["/api"] = http(status=401)
         api_server.clock_in_sync(api_server.api_root(fake.access), 1, Deadline(30))
 
@@ -183,12 +183,10 @@ class TestClock:
         ("asked", "answered", "skew"),
         [(1000.0, 1000.2, 0), (1000.9, 1000.95, 0), (999.0, 1000.0, 0), (1001.5, 1002, 0.5), (990, 998, -2)],
     )
-    def test_what_the_header_and_the_way_there_leave_open_is_no_skew(
-        self, asked: float, answered: float, skew: float
-    ) -> None:
+    def test_rounding_and_latency_are_not_skew(self, asked: float, answered: float, skew: float) -> None:
         assert api_server.minimum_skew(1000, asked, answered) == pytest.approx(skew)
 
-    def test_a_date_that_is_none_is_not_judged(self, fake: FakeApi) -> None:
+    def test_an_invalid_date_is_inconclusive(self, fake: FakeApi) -> None:
         fake.answers["/api"] = b"HTTP/1.1 200 OK\r\nDate: Sun, 99 Foo\r\nContent-Length: 0\r\n\r\n"
         with pytest.raises(InconclusiveError, match="Date header is invalid: 'Sun, 99 Foo'"):
             api_server.clock_in_sync(api_server.api_root(fake.access), 1, Deadline(30))
@@ -201,12 +199,12 @@ class TestServices:
         assert services.has_ready_endpoints(lookup, Deadline(30)).details == {"endpoints": 2}
         assert [endpoint.address for endpoint in lookup(Deadline(30))] == ["192.0.2.1", "192.0.2.2"]
 
-    def test_what_two_checks_need_is_asked_once(self, fake: FakeApi) -> None:
+    def test_shared_requests_are_sent_once(self, fake: FakeApi) -> None:
         lookup = services.endpoints_of(fake.access, SERVICE)
         assert lookup(Deadline(30)) == lookup(Deadline(5))
         assert len(fake.asked) == 2
 
-    def test_ports_that_are_not_for_dns_are_left_alone(self, fake: FakeApi) -> None:
+    def test_ports_other_than_dns_are_ignored(self, fake: FakeApi) -> None:
         (endpoint,) = services.endpoints_of(fake.access, SERVICE)(Deadline(30))
         assert (endpoint.udp, endpoint.tcp) == ((53,), (53,))
 
@@ -272,7 +270,7 @@ class TestServices:
             services.has_ready_endpoints(services.endpoints_of(fake.access, SERVICE), Deadline(30))
 
     @pytest.mark.parametrize("status", [401, 429, 500])
-    def test_any_other_answer_for_slices_is_no_reason_to_read_endpoints(self, fake: FakeApi, status: int) -> None:
+    def test_other_errors_for_slices_do_not_cause_a_read_of_endpoints(self, fake: FakeApi, status: int) -> None:
         fake.answers[SLICES_PATH] = http(status=status)
         fake.answers[ENDPOINTS_PATH] = http_json({"subsets": [{"addresses": [{"ip": "192.0.2.1"}]}]})
         with pytest.raises(InconclusiveError):
@@ -285,14 +283,14 @@ class TestServices:
             services.endpoints_of(fake.access, SERVICE)(Deadline(30))
 
     @pytest.mark.parametrize("body", ['{"subsets": 5}', '{"subsets": [5]}', '{"subsets": [{"addresses": [{}]}]}', "[]"])
-    def test_malformed_endpoints_leave_it_open(self, fake: FakeApi, body: str) -> None:
+    def test_malformed_endpoints_are_inconclusive(self, fake: FakeApi, body: str) -> None:
         fake.answers[SLICES_PATH] = http(status=403)
         fake.answers[ENDPOINTS_PATH] = http(body.encode())
         with pytest.raises(InconclusiveError):
             services.endpoints_of(fake.access, SERVICE)(Deadline(30))
 
     @pytest.mark.parametrize("status", [401, 500])
-    def test_an_api_server_that_does_not_answer_the_question_leaves_it_open(self, fake: FakeApi, status: int) -> None:
+    def test_other_status_codes_are_inconclusive(self, fake: FakeApi, status: int) -> None:
         fake.answers[SERVICE_PATH] = http(status=status)
         with pytest.raises(InconclusiveError):
             services.endpoints_of(fake.access, SERVICE)(Deadline(30))
@@ -308,14 +306,14 @@ class TestServices:
         ],
         ids=["no address", "a name", "not ASCII", "port too large", "negative port"],
     )
-    def test_an_invalid_endpoint_leaves_it_open(self, fake: FakeApi, wrong: dict[str, object]) -> None:
+    def test_an_invalid_endpoint_is_inconclusive(self, fake: FakeApi, wrong: dict[str, object]) -> None:
         whole = {"addressType": "IPv4", "endpoints": [{"addresses": ["192.0.2.1"]}], **wrong}
         fake.answers[SLICES_PATH] = http_json({"items": [whole]})
         with pytest.raises(InconclusiveError, match="is malformed"):
             services.endpoints_of(fake.access, SERVICE)(Deadline(30))
 
     @pytest.mark.parametrize("body", ["[]", "{}", '{"items": 5}', '{"items": [5]}', '{"items": [{}]}', "garbage", ""])
-    def test_a_malformed_list_leaves_it_open(self, fake: FakeApi, body: str) -> None:
+    def test_a_malformed_list_is_inconclusive(self, fake: FakeApi, body: str) -> None:
         fake.answers[SLICES_PATH] = http(body.encode())
         with pytest.raises(InconclusiveError):
             services.endpoints_of(fake.access, SERVICE)(Deadline(30))
@@ -366,7 +364,7 @@ class TestNetwork:
             (job,) = network.each_dns_server(lookup, SERVICE, "name", SAMPLING, HERE, Deadline(30)).follow_ups
             job.run(Deadline(30))
 
-    def test_a_dns_server_that_fails_both_ways_says_both(self, fake: FakeApi) -> None:
+    def test_a_dns_server_that_fails_by_udp_and_tcp_reports_both(self, fake: FakeApi) -> None:
         with dns_server(lambda query: [dns_reply(query, code=5)]) as port:
             fake.answers[SLICES_PATH] = http_json(slices([LOOPBACK], port=port))
             lookup = services.endpoints_of(fake.access, SERVICE)
@@ -374,7 +372,7 @@ class TestNetwork:
             with pytest.raises(CheckFailedError, match=r"no TCP connection to .*; the DNS server returned REFUSED"):
                 job.run(Deadline(30))
 
-    def test_a_dns_server_that_answers_one_way_only_fails(self) -> None:
+    def test_a_dns_server_that_responds_by_one_protocol_fails(self) -> None:
         with dns_server(lambda query: [dns_reply(query)]) as port:
             endpoint = services.Endpoint(LOOPBACK, (port,), (port,))
             with pytest.raises(
@@ -407,7 +405,7 @@ class TestNetwork:
             first.run(Deadline(30))
         assert next(asked) == 1 + SAMPLING.samples / 4
 
-    def test_endpoints_that_nobody_knows_are_not_judged_and_the_cause_is_told(self, fake: FakeApi) -> None:
+    def test_unknown_endpoints_are_inconclusive_with_the_cause(self, fake: FakeApi) -> None:
         fake.answers[SLICES_PATH] = fake.answers[ENDPOINTS_PATH] = http_json({"message": "User x cannot"}, 403)
         lookup = services.endpoints_of(fake.access, SERVICE)
         with pytest.raises(InconclusiveError, match=f"endpoints of {SERVICE} are not known: permission to list"):
@@ -444,7 +442,7 @@ class TestNetwork:
             network.answers(url, Deadline(30))
 
 
-def test_a_trickling_answer_is_late_all_the_same() -> None:
+def test_a_trickling_response_times_out() -> None:
     """Each packet comes in time; the answer does not."""
 
     def trickle(connection: socket.socket) -> None:
@@ -460,9 +458,7 @@ def test_a_trickling_answer_is_late_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(("comes", "end"), [(b"", ConnectionResetError), (http(), None)], ids=["none", "whole"])
-def test_a_server_whose_answer_does_not_arrive_learns_that_nobody_waits_any_more(
-    comes: bytes, end: type[OSError] | None
-) -> None:
+def test_the_connection_is_closed_after_a_timeout(comes: bytes, end: type[OSError] | None) -> None:
     """It would keep on sending for a quarter of an hour, and hold whatever it holds meanwhile."""
     ends: list[type[OSError] | None] = []
 

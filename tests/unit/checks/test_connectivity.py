@@ -60,7 +60,7 @@ def test_the_list_is_short_and_of_pods_that_serve(fake: FakeApi, port: int) -> N
     assert fake.asked[0][0] == f"{PODS}?fieldSelector={fields}&labelSelector={labels}&limit=12"
 
 
-def test_no_more_than_the_sample_are_tried(fake: FakeApi, port: int) -> None:
+def test_at_most_the_sample_is_tried(fake: FakeApi, port: int) -> None:
     assert run(fake, port, *(a_pod(number) for number in range(50)), sample=2) == {"reached": 2}
 
 
@@ -100,23 +100,23 @@ def test_pods_of_a_single_other_node_decide_nothing(fake: FakeApi, port: int, ad
         run(fake, port, *pods)
 
 
-def test_one_unreachable_peer_is_reported_and_does_not_hold_the_node(fake: FakeApi, port: int) -> None:
+def test_one_unreachable_peer_is_reported_and_does_not_fail_the_node(fake: FakeApi, port: int) -> None:
     facts = run(fake, port, a_pod(1), a_pod(2, CLOSED), a_pod(3))
     assert facts["reached"] == 2
     assert facts["unreachable"] == [f"node-2 ({CLOSED}): Connection refused"]
 
 
-def test_when_most_cannot_be_reached_this_node_fails_and_names_them(fake: FakeApi, port: int) -> None:
+def test_a_node_that_cannot_reach_most_peers_fails_and_names_them(fake: FakeApi, port: int) -> None:
     with pytest.raises(CheckFailedError) as error:
         run(fake, port, a_pod(1), a_pod(2, CLOSED), a_pod(3, CLOSED))
     assert not isinstance(error.value, InconclusiveError)
-    said = str(error.value)
-    assert said.startswith("2 of 3 cannot be reached: node-")
-    assert {f"node-2 ({CLOSED})", f"node-3 ({CLOSED})"} == set(said.partition(": ")[2].partition(";")[0].split(", "))
-    assert said.endswith(f"; TCP port {port}: Connection refused")
+    output = str(error.value)
+    assert output.startswith("2 of 3 cannot be reached: node-")
+    assert {f"node-2 ({CLOSED})", f"node-3 ({CLOSED})"} == set(output.partition(": ")[2].partition(";")[0].split(", "))
+    assert output.endswith(f"; TCP port {port}: Connection refused")
 
 
-def test_half_of_them_do_not_hold_the_node(fake: FakeApi, port: int) -> None:
+def test_half_of_them_do_not_fail_the_node(fake: FakeApi, port: int) -> None:
     pods = [a_pod(1), a_pod(2), a_pod(3, CLOSED), a_pod(4, CLOSED)]
     assert run(fake, port, *pods)["reached"] == 2
 
@@ -136,14 +136,14 @@ def test_a_list_that_is_cut_short_is_continued_without_the_nodes_in_it(fake: Fak
     assert "nodeName%21%3Dnode-0%2Cspec.nodeName%21%3Dnode-1%2C" in fake.asked[1][0]
 
 
-def test_a_list_that_is_too_large_is_asked_for_in_parts(fake: FakeApi, port: int) -> None:
+def test_a_list_that_is_too_large_is_paged(fake: FakeApi, port: int) -> None:
     huge = {**a_pod(1), "filler": "x" * 2_000_000}
     cut_short = {"metadata": {"continue": "token"}, "items": [huge]}
     assert _listing(fake, port, {"items": [huge]}, cut_short, {"items": [a_pod(2), a_pod(3)]}) == {"reached": 2}
     assert [path.rpartition("=")[2] for path, _ in fake.asked] == ["8", "1", "8"]
 
 
-def test_a_list_that_never_ends_is_given_up(fake: FakeApi, port: int) -> None:
+def test_an_endless_list_is_abandoned(fake: FakeApi, port: int) -> None:
     endless: dict[str, Any] = {"metadata": {"continue": "token"}, "items": [a_pod(1, ready="False")]}
     with pytest.raises(NotApplicableError):
         _listing(fake, port, *[endless] * 50)
@@ -158,7 +158,7 @@ def _listing(fake: FakeApi, port: int, *lists: dict[str, Any]) -> dict[str, obje
     return dict(proof.details)
 
 
-def test_gone_peers_count_neither_way(fake: FakeApi, port: int) -> None:
+def test_deleted_peers_do_not_count(fake: FakeApi, port: int) -> None:
     before = [a_pod(1, CLOSED), a_pod(2, CLOSED), a_pod(3), a_pod(4)]
     assert _changing(fake, port, before, [a_pod(2, "127.0.0.3"), a_pod(3), a_pod(4)]) == {"reached": 2}
     with pytest.raises(NotApplicableError, match="not enough peers: 1 of 2 "):
@@ -217,13 +217,13 @@ def test_a_missing_right_is_named(fake: FakeApi) -> None:
 @pytest.mark.parametrize(
     "found", [{}, {"items": [{}]}, {"items": [{"spec": {"nodeName": "a"}, "status": {"podIP": "10.0.0.1"}}]}], ids=str
 )
-def test_a_list_that_is_none_is_not_judged(fake: FakeApi, found: dict[str, Any]) -> None:
+def test_an_invalid_list_is_inconclusive(fake: FakeApi, found: dict[str, Any]) -> None:
     fake.answers[PODS] = http_json(found)
     with pytest.raises(InconclusiveError, match="malformed"):
         connectivity.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(30))
 
 
-def test_it_is_a_check_like_the_others_and_off_unless_asked_for(fake: FakeApi, port: int) -> None:
+def test_it_is_off_by_default(fake: FakeApi, port: int) -> None:
     fake.answers[PODS] = http_json({"items": [a_pod(1), a_pod(2)]})
     quick = Settings()._replace(dns_test_domains=("localhost",), dns_service="")
     asked = quick._replace(connectivity_matrix=True, connectivity_port=port)

@@ -35,7 +35,7 @@ def test_a_name_that_does_not_exist_is_an_answer() -> None:
 
 
 @pytest.mark.parametrize(("code", "word"), [(2, "SERVFAIL"), (5, "REFUSED"), (9, "code 9")])
-def test_a_server_that_cannot_or_will_not_answer_fails(code: int, word: str) -> None:
+def test_a_server_that_responds_with_an_error_fails(code: int, word: str) -> None:
     with (
         dns_server(lambda query: [dns_reply(query, code=code)]) as port,
         pytest.raises(CheckFailedError, match=f"returned {word}"),
@@ -43,7 +43,7 @@ def test_a_server_that_cannot_or_will_not_answer_fails(code: int, word: str) -> 
         dns_client.ask(LOOPBACK, port, QUESTION, Deadline(30))
 
 
-def test_an_answer_to_another_question_is_passed_over_and_the_right_one_taken() -> None:
+def test_responses_to_other_queries_are_ignored() -> None:
     def answers(query: bytes) -> list[bytes]:
         number = int.from_bytes(query[:2], "big") ^ 1
         other_name = query[:12] + dns_client.encode(Question("example.com"), 0)[12:]
@@ -59,7 +59,7 @@ def test_an_answer_to_another_question_is_passed_over_and_the_right_one_taken() 
         assert dns_client.ask(LOOPBACK, port, QUESTION, Deadline(30)).addresses == (API_SERVICE,)
 
 
-def test_a_server_that_only_talks_nonsense_gives_no_answer_and_the_error_says_so() -> None:
+def test_malformed_responses_are_reported() -> None:
     with (
         dns_server(lambda query: [dns_reply(query, API_SERVICE)[:-3]]) as port,
         pytest.raises(CheckFailedError, match=r"by UDP within 2 s; received an invalid answer: a record is truncated"),
@@ -75,7 +75,7 @@ def test_a_lost_packet_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert next(tries) >= 3
 
 
-def test_a_server_that_is_always_later_than_the_next_try_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_after_the_next_retry_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dns_client, "_SECONDS_BETWEEN_TRIES", 0.1)
 
     def slowly(query: bytes) -> list[bytes]:
@@ -93,7 +93,7 @@ def test_a_silent_server_fails_at_the_deadline() -> None:
     assert 0.2 < time.monotonic() - begun < 30
 
 
-def test_a_closed_port_fails_at_once() -> None:
+def test_a_closed_port_fails_immediately() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unused:
         unused.bind((LOOPBACK, 0))
         port = unused.getsockname()[1]
@@ -101,7 +101,7 @@ def test_a_closed_port_fails_at_once() -> None:
         dns_client.ask(LOOPBACK, port, QUESTION, Deadline(5))
 
 
-def test_a_truncated_answer_is_asked_for_again_by_tcp() -> None:
+def test_a_truncated_answer_is_retried_by_tcp() -> None:
     truncated = 0x0200
     with dns_server(
         lambda query: [dns_reply(query, flags=truncated)], lambda query: [dns_reply(query, API_SERVICE)]
@@ -127,7 +127,7 @@ def test_a_name_that_points_at_itself_is_malformed() -> None:
 
 
 class TestTheClustersServer:
-    def test_it_must_know_the_api_services_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_resolves_the_api_services_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with dns_server(lambda query: [dns_reply(query, API_SERVICE)]) as port:
             monkeypatch.setattr(dns_client, "PORT", port)
             proof = dns.resolves_cluster_name(LOOPBACK, NAME, API_SERVICE, SAMPLING, Deadline(30))
@@ -165,7 +165,7 @@ class TestThePodsResolver:
     @pytest.mark.parametrize(
         "name", ["kubernetes.default", "kubernetes.default.svc.", f"{NAME}.", "KUBERNETES.default"]
     )
-    def test_the_api_services_name_must_lead_to_the_api_service(
+    def test_the_api_services_name_must_resolve_to_the_api_service(
         self, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(transport, "addresses_of", lambda _host: ["192.0.2.9"])
@@ -176,6 +176,6 @@ class TestThePodsResolver:
         monkeypatch.setattr(transport, "addresses_of", lambda _host: ["fd00::1"])
         assert dns.resolves(NAME, "FD00:0:0::0001")
 
-    def test_any_other_name_may_lead_anywhere(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_any_other_name_can_have_any_address(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(transport, "addresses_of", lambda _host: ["192.0.2.9"])
         assert dns.resolves("kubernetes.example.com", API_SERVICE)

@@ -37,11 +37,11 @@ def verdicts(*results: tuple[str, Verdict]) -> list[Verdict]:
     return [result.verdict for result in without_fault_of_one_peer(before)]
 
 
-def test_a_fault_that_one_peer_can_explain_is_not_judged() -> None:
+def test_a_fault_that_one_peer_can_explain_is_inconclusive() -> None:
     assert verdicts(("a", FAILED), ("b", PASSED)) == [INCONCLUSIVE, PASSED]
 
 
-def test_all_failures_of_that_peer_are() -> None:
+def test_all_failures_of_one_peer_are_inconclusive() -> None:
     assert verdicts(("a", FAILED), ("a", FAILED), ("b", PASSED)) == [
         INCONCLUSIVE,
         INCONCLUSIVE,
@@ -62,11 +62,11 @@ def test_all_failures_of_that_peer_are() -> None:
         [("a", FAILED), ("a", PASSED)],
     ],
 )
-def test_otherwise_it_is_this_nodes(results: list[tuple[str, Verdict]]) -> None:
+def test_otherwise_this_node_is_blamed(results: list[tuple[str, Verdict]]) -> None:
     assert verdicts(*results) == [verdict for _, verdict in results]
 
 
-def test_other_failures_stay_what_they_are() -> None:
+def test_other_failures_still_count() -> None:
     assert verdicts(("", FAILED), ("a", FAILED), ("b", PASSED)) == [
         FAILED,
         INCONCLUSIVE,
@@ -74,7 +74,7 @@ def test_other_failures_stay_what_they_are() -> None:
     ]
 
 
-def test_queries_that_the_service_sends_to_that_peer_are_not_judged_either() -> None:
+def test_queries_through_the_service_to_that_peer_are_inconclusive() -> None:
     peers = [
         Result("network", "1:53", FAILED, 1, "lost", "a"),
         Result("network", "2:53", PASSED, 1, "", "b"),
@@ -93,7 +93,7 @@ def test_queries_that_the_service_sends_to_that_peer_are_not_judged_either() -> 
         ([""], FAILED),
     ],
 )
-def test_a_server_that_answers_only_direct_queries_blames_no_other_node(nodes: list[str], verdict: Verdict) -> None:
+def test_a_server_with_only_direct_responses_does_not_blame_other_nodes(nodes: list[str], verdict: Verdict) -> None:
     """All of them answer, and one of them, asked by the Service, denies a name or keeps silent."""
     asked = [Result("network", f"{number}:53", PASSED, 1, "", node) for number, node in enumerate(nodes)]
     dns = Result("dns", "a.example", FAILED, 1, "9 of 20 queries answered NXDOMAIN", ANY_PEER)

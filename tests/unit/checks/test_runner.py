@@ -50,7 +50,7 @@ class TestRunner:
 
         assert list(run(a_job("first", first), a_job("second", second))) == ["first", "second"]
 
-    def test_one_failure_hides_nothing(self) -> None:
+    def test_one_failure_hides_no_other_result(self) -> None:
         found = run(
             a_job("good", passes),
             a_job("bad", raises(CheckFailedError("no"))),
@@ -76,7 +76,7 @@ class TestRunner:
 
         assert all(result.ok for result in run(*(a_job(str(number), meet) for number in range(8))).values())
 
-    def test_a_job_that_never_ends_is_given_up_and_the_others_count(self) -> None:
+    def test_a_hanging_job_is_abandoned_and_the_others_count(self) -> None:
         forever = threading.Event()
         found = run(a_job("stuck", lambda _: Evidence({"never": forever.wait(20)})), a_job("good", passes), each=1)
         forever.set()
@@ -84,7 +84,7 @@ class TestRunner:
         assert found["stuck"].ms >= 1000
         assert found["good"].ok
 
-    def test_all_of_it_ends_with_the_overall_deadline(self) -> None:
+    def test_all_jobs_end_by_the_overall_deadline(self) -> None:
         forever = threading.Event()
         begun = time.monotonic()
         found = run(a_job("stuck", lambda _: Evidence({"never": forever.wait(20)})), each=20, everything=0.2)
@@ -97,7 +97,7 @@ class TestRunner:
         found = run(a_job("finder", lambda _: Evidence(follow_ups=more)))
         assert {target: result.ok for target, result in found.items()} == {"one": True, "two": False}
 
-    def test_jobs_found_too_late_are_not_judged(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_jobs_found_too_late_are_inconclusive(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("kube_node_ready.checks.runner.GRACE_SECONDS", 30)
 
         def find_late(_deadline: Deadline) -> Evidence:
@@ -107,7 +107,7 @@ class TestRunner:
         found = run(a_job("finder", find_late), each=0.2, everything=0.2)
         assert found["late"].verdict == INCONCLUSIVE
 
-    def test_a_stop_tells_what_is_known(self) -> None:
+    def test_a_stop_returns_the_results_so_far(self) -> None:
         forever, done = threading.Event(), threading.Event()
 
         class Watch(Observer):
@@ -153,7 +153,7 @@ def decoded(found: list[Result], node: str = "node", error: str = "") -> dict[st
 
 
 class TestReport:
-    def test_it_says_everything_if_there_is_room(self) -> None:
+    def test_a_report_is_complete_if_it_fits(self) -> None:
         found = [Result("dns", "a", FAILED, 12, "no"), Result("api", "b", PASSED, 3)]
         assert decoded(found) == {
             "v": 2,
@@ -208,13 +208,13 @@ class TestReport:
         assert {check["name"] for check in checks} == {"dns", "network", "services"}
 
     @pytest.mark.parametrize("count", range(1, 60))
-    def test_it_fits_however_many_targets_there_are(self, count: int) -> None:
+    def test_it_fits_with_any_number_of_targets(self, count: int) -> None:
         decoded(results(count, FAILED, error="x" * 40))
 
     def test_an_error_without_checks_is_a_report_too(self) -> None:
         assert decoded([], error="no token") == {"v": 2, "node": "node", "checks": [], "error": "no token"}
 
     @pytest.mark.parametrize("text", ["\0" * 5000, "\ud800" * 5000, "😀" * 5000])
-    def test_no_text_makes_it_too_long_or_no_json(self, text: str) -> None:
+    def test_any_text_fits_and_is_valid_json(self, text: str) -> None:
         found = [Result(name, text, FAILED, 10**9, text) for name in ("dns", "api", "network", "services", "payload")]
         decoded(found, node=text, error=text)

@@ -35,7 +35,7 @@ class Faults:
         return list(itertools.islice(self._faults, count))
 
 
-class TestHowManyAreTaken:
+class TestSampleCounts:
     def test_a_healthy_node_answers_the_first_samples_and_no_more_are_taken(self) -> None:
         ask = Faults([""] * 100)
         assert sampling.take(ask, DEFAULTS, Deadline(10)) == {"queries": 24}
@@ -67,7 +67,7 @@ class TestHowManyAreTaken:
         with pytest.raises(CheckFailedError, match=r"^1 of 12 queries lost$"):
             sampling.take(Faults([LOST] + [""] * 100), Sampling(12, 0), Deadline(10))
 
-    def test_even_a_single_sample_is_judged_by_enough_after_a_loss(self) -> None:
+    def test_after_a_loss_even_one_sample_is_extended(self) -> None:
         assert sampling.take(Faults([LOST] + [""] * 100), Sampling(1, 5), Deadline(10))["queries"] == 60
 
     @pytest.mark.parametrize(("targets", "first"), [(1, 24), (2, 12), (5, 5), (24, 3), (1000, 3)])
@@ -118,7 +118,7 @@ class TestOverTime:
             sampling.take(ask, DEFAULTS, Deadline(10), first_answer=3)
         assert len(pauses) == 1
 
-    def test_so_does_an_earlier_failure(self, pauses: list[float]) -> None:
+    def test_an_earlier_failure_spreads_the_samples(self, pauses: list[float]) -> None:
         ask = Faults([""] * 20 + [LOST] * 4)
         with pytest.raises(CheckFailedError, match=r"^4 of 24 queries lost$"):
             sampling.take(ask, DEFAULTS._replace(over_time=True), Deadline(10))
@@ -231,7 +231,7 @@ class TestNames:
             ("example.com", "example.com"),
         ],
     )
-    def test_a_name_is_found_as_libc_finds_it_and_asked_for_many_times(
+    def test_a_name_is_resolved_as_by_libc_and_queried_many_times(
         self, name: str, full_name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with dns_server(self.knowing(full_name)) as port:
@@ -239,7 +239,7 @@ class TestNames:
             proof = dns.always_resolves(name, API_SERVICE, DEFAULTS, Deadline(10))
         assert proof.details == {"addresses": [API_SERVICE], "queries": 24}
 
-    def test_a_name_that_the_server_denies_now_and_then_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_name_with_intermittent_nxdomain_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         numbers = itertools.count()
         with dns_server(
             lambda query: [dns_reply(query, code=3) if next(numbers) % 2 else dns_reply(query, API_SERVICE)]
@@ -261,7 +261,7 @@ class TestNames:
             with pytest.raises(CheckFailedError, match=r"^12 of 24 queries answered with another address "):
                 dns.always_resolves(NAME, API_SERVICE, DEFAULTS, Deadline(10))
 
-    def test_a_search_domain_that_cannot_be_looked_up_is_passed_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_search_domain_with_a_server_error_is_skipped(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def answer(query: bytes) -> list[bytes]:
             is_known = query[12:] == dns_client.encode(Question("example.com"), 0)[12:]
             return [dns_reply(query, API_SERVICE) if is_known else dns_reply(query, code=2)]
@@ -271,7 +271,7 @@ class TestNames:
             assert dns.always_resolves("example.com", API_SERVICE, DEFAULTS, Deadline(10)).details["queries"] == 24
 
     @pytest.mark.parametrize("name", ["localhost", "In-Hosts.example"])
-    def test_a_name_in_the_hosts_file_is_not_asked_for(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_name_in_the_hosts_file_is_not_queried(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dns_client, "ask", None)
         assert dns.always_resolves(name, "", DEFAULTS, Deadline(10)).details == {"addresses": [API_SERVICE]}
 
@@ -286,7 +286,7 @@ class TestResolver:
         text = f"search {' '.join(CLUSTER)} ec2.internal .\nnameserver 10.96.0.10\noptions ndots:5\n"
         assert self.read(text, tmp_path, monkeypatch) == Resolver(("10.96.0.10",), (*CLUSTER, "ec2.internal"))
 
-    def test_odd_lines_do_no_harm(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_unknown_lines_are_ignored(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         text = (
             "nameserver\nsearch a..b ä.example\noptions ndots:many use-vc\noptions\n; comment\n"
             + "nameserver ::1\n" * 9
@@ -294,7 +294,7 @@ class TestResolver:
         found = self.read(text, tmp_path, monkeypatch)
         assert found == Resolver(("::1",) * 3, (), by_tcp=True)
 
-    def test_without_the_file_this_machine_is_asked(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_the_file_localhost_is_queried(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(resolver, "RESOLV_CONF", "/nonexistent")
         assert resolver.servers(resolver.read()) == ("127.0.0.1",)
         assert resolver.read().shown == "no server: /nonexistent lists none"
@@ -312,7 +312,7 @@ class TestResolver:
     def test_a_name_with_a_dot_is_first_taken_as_complete(self, name: str, expected: tuple[str, ...]) -> None:
         assert Resolver(search=CLUSTER).candidates(name) == expected
 
-    def test_a_name_that_would_be_too_long_is_not_asked_for(self) -> None:
+    def test_a_name_that_would_be_too_long_is_not_queried(self) -> None:
         name = ".".join(["a" * 60] * 4)
         assert Resolver(search=CLUSTER).candidates(name) == (name,)
 
@@ -328,7 +328,7 @@ class TestProbabilities:
         assert samples.pass_probability(0.001, DEFAULTS) > 0.9999
         assert samples.pass_probability(0.01, DEFAULTS) > 0.99
 
-    def test_the_numbers_of_the_issue_would_not_hold_it(self) -> None:
+    def test_the_numbers_of_the_issue_would_often_release_it(self) -> None:
         """3 samples at first and 12 later: the first attempt alone passes with 12.5 % at 50 % NXDOMAIN."""
         few = Settings(dns_samples=3, dns_samples_after_failure=12)
         assert samples.release_probability(0.5, few) > 0.12

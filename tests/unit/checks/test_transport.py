@@ -18,7 +18,7 @@ HELLO = OK + b"Content-Length: 5\r\n\r\nhello"
 
 @contextmanager
 def conversing(*pieces: bytes, ends: bool = True) -> Iterator[tuple[HttpConnection, socket.socket]]:
-    """A conversation with a server that has sent these already, and closes unless told otherwise."""
+    """A conversation with a server that has sent these already, and closes by default."""
     ours, theirs = socket.socketpair()
 
     def send() -> None:
@@ -61,7 +61,7 @@ def test_a_path_with_a_line_break_is_not_a_second_request() -> None:
     ],
     ids=["path", "not ASCII", "media type", "method"],
 )
-def test_a_request_that_would_be_another_one_is_not_sent(method: str, path: str, kind: str) -> None:
+def test_a_request_with_injected_lines_is_not_sent(method: str, path: str, kind: str) -> None:
     with conversing(HELLO, ends=False) as (conversation, server):
         server.settimeout(0)
         with pytest.raises(CheckFailedError, match=r"cannot send the request: .* is invalid; expected") as error:
@@ -103,7 +103,7 @@ def test_an_answer_is_read(answer: bytes, status: int, body: bytes) -> None:
     assert (found.status, found.body) == (status, body)
 
 
-def test_no_content_is_not_waited_for() -> None:
+def test_no_content_has_no_body() -> None:
     assert asked(b"HTTP/1.1 204 No Content\r\n\r\n", ends=False).body == b""
 
 
@@ -157,19 +157,19 @@ def test_a_malformed_or_ambiguous_answer_is_not_http(answer: bytes) -> None:
     [OK + b"X: ", b"HTTP/1.1 200 ", CHUNKED + b"1;", CHUNKED + b"0\r\nX: "],
     ids=["header", "reason", "extension", "trailer"],
 )
-def test_what_never_ends_is_not_read_for_ever(begin: bytes) -> None:
+def test_an_endless_response_is_not_read_completely(begin: bytes) -> None:
     with pytest.raises(NoAnswerError, match="more than 65536 bytes without an end"):
         asked(begin, *[b"x" * 1024] * 1024, ends=False)
 
 
-def test_trailers_do_not_begin_the_next_answer() -> None:
+def test_trailers_are_not_the_next_response() -> None:
     with conversing(ends=False) as (conversation, server):
         for _ in range(2):
             server.sendall(CHUNKED + b"5\r\nhello\r\n0\r\nX: y\r\n\r\n")
             assert conversation.get("/", Deadline(5)).body == b"hello"
 
 
-def test_what_follows_an_answer_is_not_the_next_answer() -> None:
+def test_extra_bytes_are_not_the_next_response() -> None:
     with conversing(HELLO + HELLO) as (conversation, _):
         assert conversation.get("/", Deadline(5)).body == b"hello"
         with pytest.raises(NoAnswerError, match="it began before the request was sent"):

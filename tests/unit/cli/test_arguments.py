@@ -71,9 +71,7 @@ class TestCompletion:
             (["status", "--namespace", "x", "no"], ["node-1", "node-2"]),
         ],
     )
-    def test_nodes_where_a_node_is_expected_and_none_twice(
-        self, capsys: Capture, words: list[str], expected: list[str]
-    ) -> None:
+    def test_nodes_are_completed_once_each(self, capsys: Capture, words: list[str], expected: list[str]) -> None:
         assert answer(capsys, *words) == [*expected, ":4"]
 
     @pytest.mark.parametrize(
@@ -118,7 +116,7 @@ class TestCompletion:
             ("zsh", "conf", "plain\nconfig\nValidate configuration files.\n"),
         ],
     )
-    def test_each_shell_gets_words_as_it_inserts_them(
+    def test_each_shell_gets_its_own_format(
         self, capsys: Capture, monkeypatch: pytest.MonkeyPatch, shell: str, line: str, expected: str
     ) -> None:
         words = line.split()
@@ -129,7 +127,7 @@ class TestCompletion:
         assert capsys.readouterr().out == expected
 
     @pytest.mark.parametrize("value", ["", "tcsh_complete", "bash_complete"])
-    def test_a_variable_that_no_script_sets_is_an_error(
+    def test_an_invalid_completion_variable_is_an_error(
         self, capsys: Capture, monkeypatch: pytest.MonkeyPatch, value: str
     ) -> None:
         monkeypatch.setenv(COMPLETE_VARIABLE, value)
@@ -151,7 +149,7 @@ class TestCompletion:
     def test_bash_completes_by_it(self, line: str, expected: list[str]) -> None:
         assert bash(line) == expected
 
-    def test_bash_completes_nodes_by_asking_the_cluster(self, tmp_path: Path) -> None:
+    def test_bash_completes_nodes_from_the_cluster(self, tmp_path: Path) -> None:
         """Here there is none, which must neither hang nor speak."""
         assert bash("kube-node-ready explain ", KUBECONFIG=str(tmp_path / "none")) == []
 
@@ -180,11 +178,11 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("text", "expected"), [("120s", 120), ("2m", 120), ("1h30m", 5400), ("90", 90), ("0.5s", 0.5)]
     )
-    def test_spans_of_time(self, text: str, expected: float) -> None:
+    def test_durations_are_parsed(self, text: str, expected: float) -> None:
         assert seconds(text) == expected
 
     @pytest.mark.parametrize("text", ["", "soon", "-1s", "1d", "5 s"])
-    def test_what_is_no_span_of_time(self, text: str) -> None:
+    def test_an_invalid_duration_is_rejected(self, text: str) -> None:
         assert seconds(text) is None
 
     @pytest.mark.parametrize(
@@ -222,12 +220,12 @@ class TestArguments:
             (["help", "status", "x"], 'unexpected argument "x"\n'),
         ],
     )
-    def test_a_mistake_is_named(self, words: list[str], complaint: str, capsys: Capture) -> None:
+    def test_an_error_is_named(self, words: list[str], complaint: str, capsys: Capture) -> None:
         assert code(words) == 2
         assert complaint in capsys.readouterr().err
 
     @pytest.mark.parametrize("word", ["verif", "verfy", "paus", "pauze", "resum", "rseume"])
-    def test_no_typo_leads_to_a_command_that_changes_something(self, word: str, capsys: Capture) -> None:
+    def test_no_typo_suggests_a_command_with_side_effects(self, word: str, capsys: Capture) -> None:
         assert code([word]) == 2
         assert capsys.readouterr().err.startswith(f'kube-node-ready: unknown command "{word}"\n')
 
@@ -280,17 +278,17 @@ class TestArguments:
 
     def test_without_a_command_there_is_help(self, capsys: Capture) -> None:
         assert main.run("kubectl node-ready", []) == 0
-        said = capsys.readouterr().out
-        assert said.startswith("Usage: kubectl node-ready")
-        assert all(about in said for about in VERBS.values())
+        output = capsys.readouterr().out
+        assert output.startswith("Usage: kubectl node-ready")
+        assert all(about in output for about in VERBS.values())
 
     @pytest.mark.parametrize("verb", VERBS)
-    def test_help_teaches_by_examples(self, verb: str, capsys: Capture) -> None:
+    def test_help_has_examples(self, verb: str, capsys: Capture) -> None:
         assert code([verb, "--help"]) == 0
-        said = capsys.readouterr().out
-        assert verb in ("config", "version") or f"Examples:\n  kube-node-ready {verb}" in said
+        output = capsys.readouterr().out
+        assert verb in ("config", "version") or f"Examples:\n  kube-node-ready {verb}" in output
         assert code(["help", verb]) == 0
-        assert capsys.readouterr().out == said
+        assert capsys.readouterr().out == output
 
     def test_help_without_a_command_lists_all(self, capsys: Capture) -> None:
         assert code(["help"]) == 0
@@ -311,26 +309,26 @@ class TestArguments:
         assert (node.code, "Usage:" in node.text) == (3, False), "DaemonSet mode"
 
     def test_in_a_pipe_without_a_node_it_is_daemonset_mode(self) -> None:
-        said = bash_run(f"env -u NODE_NAME {PROGRAM} </dev/null | cat; exit ${{PIPESTATUS[0]}}")
-        assert (said.returncode, "NODE_NAME" in said.stderr) == (2, True)
+        output = bash_run(f"env -u NODE_NAME {PROGRAM} </dev/null | cat; exit ${{PIPESTATUS[0]}}")
+        assert (output.returncode, "NODE_NAME" in output.stderr) == (2, True)
 
-    def test_without_a_kubeconfig_one_sentence_says_so(
+    def test_a_missing_kubeconfig_is_reported_in_one_line(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
         assert code(["status"]) == 3
-        said = capsys.readouterr().err
-        assert said.startswith("kube-node-ready: cannot connect to the Kubernetes API: ")
-        assert said.count("\n") == 1
+        output = capsys.readouterr().err
+        assert output.startswith("kube-node-ready: cannot connect to the Kubernetes API: ")
+        assert output.count("\n") == 1
 
     @pytest.mark.parametrize("closed", ["1", "2"])
-    def test_a_stream_that_is_closed_is_no_trouble(self, closed: str) -> None:
-        said = bash_run(f"{PROGRAM} config check examples/controller-config.yaml {closed}>&-")
-        assert (said.returncode, "Traceback" in said.stderr) == (0, False)
+    def test_a_closed_stream_is_not_an_error(self, closed: str) -> None:
+        output = bash_run(f"{PROGRAM} config check examples/controller-config.yaml {closed}>&-")
+        assert (output.returncode, "Traceback" in output.stderr) == (0, False)
 
-    def test_a_reader_that_has_seen_enough_is_no_trouble(self) -> None:
-        said = bash_run(f"{PROGRAM} completion bash | true; echo ${{PIPESTATUS[0]}}")
-        assert said.stderr == ""
+    def test_a_closed_pipe_is_not_an_error(self) -> None:
+        output = bash_run(f"{PROGRAM} completion bash | true; echo ${{PIPESTATUS[0]}}")
+        assert output.stderr == ""
 
     def test_other_roles_do_not_load_it(self) -> None:
         asks = (
@@ -339,16 +337,16 @@ class TestArguments:
             "from kube_node_ready.worker import main, responder\n"
             "print([m for m in sys.modules if m.startswith(('kube_node_ready.cli', 'click', 'rich'))])"
         )
-        said = subprocess.run([sys.executable, "-c", asks], cwd=ROOT, capture_output=True, text=True, check=True)
-        assert said.stdout.strip() == "[]"
+        output = subprocess.run([sys.executable, "-c", asks], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert output.stdout.strip() == "[]"
 
     def test_completion_does_not_load_the_client(self) -> None:
         asks = (
             "import sys; from kube_node_ready.cli import main; main.run('x', ['__complete', 'st'])\n"
             "print([m for m in ('lightkube', 'httpx2', 'msgspec', 'rich') if m in sys.modules])"
         )
-        said = subprocess.run([sys.executable, "-c", asks], cwd=ROOT, capture_output=True, text=True, check=True)
-        assert said.stdout.splitlines() == ["status", ":4", "[]"]
+        output = subprocess.run([sys.executable, "-c", asks], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert output.stdout.splitlines() == ["status", ":4", "[]"]
 
 
 def bash_run(command: str) -> subprocess.CompletedProcess[str]:
@@ -396,42 +394,42 @@ class TestConfigCheck:
             ("a: [", [], 2),
         ],
     )
-    def test_it_is_read_as_it_would_be(self, file: Path, text: str, words: list[str], expected: int) -> None:
+    def test_it_is_loaded_as_the_program_loads_it(self, file: Path, text: str, words: list[str], expected: int) -> None:
         file.write_text(text)
         assert code(["config", "check", str(file), *words]) == expected
 
-    def test_all_mistakes_are_told_with_their_lines(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_all_errors_are_reported_with_their_lines(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
         file.write_text("reconciliation: {maxRetrys: 7}\nlogging: {level: loud}")
         assert code(["config", "check", str(file)]) == 2
         first, second = capsys.readouterr().err.splitlines()
         assert "did you mean maxRetries?" in first
         assert second.startswith(f"{file}:2: logging.level: ")
 
-    def test_a_file_that_is_not_there_is_named_once(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_missing_file_is_named_once(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
         for words in ([], ["--worker"]):
             assert code(["config", "check", str(file), *words]) == 2
             assert capsys.readouterr().err.count(str(file)) == 1
 
-    def test_what_is_fine_is_called_so_with_what_has_no_effect(
+    def test_a_valid_file_is_reported_with_settings_without_effect(
         self, file: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         file.write_text("worker: {job: {backoffLimit: 3}}")
         assert code(["config", "check", str(file)]) == 0
-        said = capsys.readouterr()
-        assert said.out == f"{file}: valid\n"
-        assert "worker.job.backoffLimit has no effect" in said.err
+        output = capsys.readouterr()
+        assert output.out == f"{file}: valid\n"
+        assert "worker.job.backoffLimit has no effect" in output.err
 
     def test_the_examples_are_fine(self) -> None:
         for name in ("controller-config.yaml", "worker-config.yaml"):
             assert code(["config", "check", str(ROOT / "examples" / name)]) == 0, name
 
-    def test_whose_it_is_is_seen_by_its_keys(self) -> None:
+    def test_the_kind_of_a_file_is_detected_by_its_keys(self) -> None:
         assert config_check.looks_like_workers({"payload", "logging"})
         assert not config_check.looks_like_workers({"logging"})
         assert not config_check.looks_like_workers({"worker"})
 
     @pytest.mark.parametrize("name", ["values-daemonset-once.yaml", "values-two-replicas.yaml"])
-    def test_values_of_the_chart_are_called_so(self, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_values_of_the_chart_are_detected(self, name: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert code(["config", "check", str(ROOT / "examples" / name)]) == 2
         assert "note: these look like values of the Helm chart" in capsys.readouterr().err
 

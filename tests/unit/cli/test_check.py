@@ -72,7 +72,7 @@ def test_with_a_kubeconfig_the_api_is_checked(fake: FakeApi, tmp_path: Path) -> 
     assert fake.asked[0][1]["authorization"] == "Bearer a-token"
 
 
-def test_a_failure_fails_the_command_and_says_why(fake: FakeApi, tmp_path: Path) -> None:
+def test_a_failure_is_exit_code_1_with_a_reason(fake: FakeApi, tmp_path: Path) -> None:
     fake.answers["/api"] = http(status=401)
     out = io.StringIO()
     assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out) == 1
@@ -81,7 +81,7 @@ def test_a_failure_fails_the_command_and_says_why(fake: FakeApi, tmp_path: Path)
     assert row.endswith("the API server rejects the credentials (401)")
 
 
-def test_without_a_cluster_what_needs_one_is_skipped_and_says_so() -> None:
+def test_checks_that_need_a_cluster_are_skipped_without_one() -> None:
     out = io.StringIO()
     assert table.check(SETTINGS, None, out) == 0
     rows = out.getvalue().splitlines()[1:]
@@ -90,7 +90,7 @@ def test_without_a_cluster_what_needs_one_is_skipped_and_says_so() -> None:
     assert {row.split()[0] for row in skipped} == {"api", "network", "services", "payload", "clock"}
 
 
-def test_the_clusters_name_is_skipped_where_nobody_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_cluster_domain_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(host: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, f"{host} is unknown")
 
@@ -108,7 +108,7 @@ def test_json_is_the_workers_report(fake: FakeApi, tmp_path: Path) -> None:
     assert {check["name"] for check in found["checks"]} == {"dns", "api", "network", "services", "payload", "clock"}
 
 
-def test_colour_is_for_terminals_only(fake: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colors_are_for_terminals_only(fake: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -127,7 +127,7 @@ def a_plugin(script: str, **further: object) -> dict[str, object]:
     return {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script], **further}
 
 
-def test_a_credential_plugin_is_asked_for_the_token(fake: FakeApi, tmp_path: Path) -> None:
+def test_a_credential_plugin_provides_the_token(fake: FakeApi, tmp_path: Path) -> None:
     answer = '{"status": {"token": "\'$WHOSE-$(echo $KUBERNETES_EXEC_INFO | grep -c ExecCredential)\'"}}'
     plugin = a_plugin(f"echo '{answer}'", env=[{"name": "WHOSE", "value": "plugins"}])
     assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path, exec=plugin), io.StringIO()) == 0
@@ -150,7 +150,7 @@ def test_a_kubeconfig_that_gives_no_credentials_is_named_with_the_reason(
         table.check(SETTINGS, a_kubeconfig(fake, tmp_path, **user), io.StringIO())
 
 
-def test_a_dry_run_lists_the_checks_and_asks_nobody(fake: FakeApi, tmp_path: Path) -> None:
+def test_a_dry_run_lists_the_checks_and_sends_nothing(fake: FakeApi, tmp_path: Path) -> None:
     out = io.StringIO()
     assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out, dry_run=True) == 0
     rows = [line.split() for line in out.getvalue().splitlines()[1:]]
@@ -161,7 +161,7 @@ def test_a_dry_run_lists_the_checks_and_asks_nobody(fake: FakeApi, tmp_path: Pat
 
 
 @pytest.mark.parametrize("output", ["table", "json"])
-def test_a_run_in_which_everything_was_skipped_says_so(
+def test_a_run_with_only_skipped_checks_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], output: str
 ) -> None:
     every = plan.as_skipped(plan.on_this_machine(SETTINGS, None, "a reason"))
@@ -170,7 +170,7 @@ def test_a_run_in_which_everything_was_skipped_says_so(
     assert capsys.readouterr().err == "kube-node-ready check: nothing was checked: all checks were skipped\n"
 
 
-def test_json_tells_what_was_skipped() -> None:
+def test_json_lists_skipped_checks() -> None:
     out = io.StringIO()
     table.check(SETTINGS, None, out, output="json")
     skipped = {check["name"]: check.get("skipped", False) for check in json.loads(out.getvalue())["checks"]}
@@ -195,7 +195,7 @@ def test_the_command_reads_settings_from_a_file(
     assert "payload" not in capsys.readouterr().out
 
 
-def test_wrong_settings_and_unusable_kubeconfigs_have_their_exit_codes(
+def test_invalid_settings_and_unusable_kubeconfigs_have_their_exit_codes(
     by_words: ByWords, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = tmp_path / "settings.yaml"
@@ -222,7 +222,7 @@ class TestKubeconfig:
         assert (found.host, found.port, found.token) == ("127.0.0.1", 6443, "")
         assert found.context.verify_mode is ssl.CERT_REQUIRED
 
-    def test_a_certificate_without_its_key_is_refused(self, tmp_path: Path) -> None:
+    def test_a_certificate_without_its_key_is_rejected(self, tmp_path: Path) -> None:
         authority = pki.Authority(tmp_path / "pki")
         pair, other = authority.sign("client", "someone"), authority.sign("other", "someone")
         path = pki.kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:6443", authority.certificate, pair)
@@ -230,7 +230,7 @@ class TestKubeconfig:
         with pytest.raises(NoAccessError, match="client-certificate or client-key is invalid"):
             kubeconfig.load(path)
 
-    def test_verification_is_skipped_only_if_asked_for(self, fake: FakeApi, tmp_path: Path) -> None:
+    def test_tls_verification_is_skipped_only_if_configured(self, fake: FakeApi, tmp_path: Path) -> None:
         path = a_kubeconfig(fake, tmp_path)
         server = f"https://127.0.0.1:{fake.port}/prefix/"
         edit(path, "clusters", "cluster", {"server": server, "insecure-skip-tls-verify": True})
@@ -286,14 +286,14 @@ class TestKubeconfig:
         with pytest.raises(NoAccessError, match=words):
             kubeconfig.load(path)
 
-    def test_data_that_is_not_base64_is_refused(self, fake: FakeApi, tmp_path: Path) -> None:
+    def test_data_that_is_not_base64_is_rejected(self, fake: FakeApi, tmp_path: Path) -> None:
         path = a_kubeconfig(fake, tmp_path)
         for data in ("!!", base64.b64encode(b"\xff\xfe").decode()):
             edit(path, "clusters", "cluster", {"server": "https://a:1", "certificate-authority-data": data})
             with pytest.raises(NoAccessError, match="certificate-authority-data is invalid; expected PEM in base64"):
                 kubeconfig.load(path)
 
-    def test_a_server_without_tls_is_refused(self, fake: FakeApi, tmp_path: Path) -> None:
+    def test_a_server_without_tls_is_rejected(self, fake: FakeApi, tmp_path: Path) -> None:
         path = a_kubeconfig(fake, tmp_path)
         edit(path, "users", "user", {})
         edit(path, "clusters", "cluster", {"server": "http://localhost:8001"})
@@ -303,7 +303,7 @@ class TestKubeconfig:
     @pytest.mark.parametrize(
         "server", ["https://me:secret@a:1", "https://a b:1", "https://a:1/?b", "https://a\r\nb", "https://a:1/#b"]
     )
-    def test_a_server_that_cannot_be_addressed_is_refused(self, fake: FakeApi, tmp_path: Path, server: str) -> None:
+    def test_a_server_that_cannot_be_addressed_is_rejected(self, fake: FakeApi, tmp_path: Path, server: str) -> None:
         path = a_kubeconfig(fake, tmp_path)
         edit(path, "clusters", "cluster", {"server": server})
         with pytest.raises(NoAccessError, match=r"server: .* is invalid; expected a URL such as https://") as refused:
@@ -312,7 +312,7 @@ class TestKubeconfig:
         assert "\n" not in str(refused.value)
 
     @pytest.mark.parametrize("token", ["secret\r\nX: y", "secret\n", "secrét"])
-    def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(
+    def test_a_token_that_cannot_be_sent_is_rejected_and_not_shown(
         self, fake: FakeApi, tmp_path: Path, token: str
     ) -> None:
         path = a_kubeconfig(fake, tmp_path)

@@ -58,7 +58,7 @@ def environ(**variables: str) -> dict[str, str]:
     ],
     ids=["colors", "NO_COLOR", "dumb", "forced"],
 )
-def test_a_terminal_gets_colors_if_it_wants_them(variables: dict[str, str], expected: str) -> None:
+def test_a_terminal_gets_colors_if_enabled(variables: dict[str, str], expected: str) -> None:
     done = on_a_terminal([sys.executable, "-c", PRINTS], environ(**variables), columns=80)
     assert (done.code, done.text) == (0, expected + "x" * 100 + "\n"), "nothing is wrapped or cut here"
 
@@ -132,7 +132,7 @@ def interrupted(at: int) -> int:
 
 
 @pytest.mark.usefixtures("_default_handler")
-def test_a_terminal_is_restored_wherever_a_signal_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_is_restored_after_a_signal_at_any_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stdout", Terminal())
     total = interrupted(0)

@@ -28,10 +28,10 @@ from kube_node_ready.cli import (
     screen,
     selector,
     status,
+    status_json,
     table,
     verify,
 )
-from kube_node_ready.cli import status_json as told
 from kube_node_ready.cli.cluster import ClusterLocation, Notes
 from kube_node_ready.cli.errors import UsageError
 from kube_node_ready.cli.fleet import FleetView, NodeStatus, ObservedNode, natural
@@ -118,22 +118,22 @@ def styled(line: Text, style: str) -> list[str]:
     return [line.plain[span.start : span.end] for span in line.spans if span.style == style]
 
 
-class TestWhatANodeWaitsFor:
-    def test_nothing_if_it_is_verified(self) -> None:
+class TestWaitReasons:
+    def test_a_verified_node_waits_for_nothing(self) -> None:
         assert standing(verified("a")).waits_for == ""
 
-    def test_a_retry_with_its_reason(self) -> None:
-        told = standing(gated("a", failed(3)))
-        assert told.phase is Phase.BACKING_OFF
-        assert told.waits_for.startswith("retry in 4 s: dns: example.com: timed out after 10 s")
+    def test_a_failed_node_waits_for_a_retry_with_its_reason(self) -> None:
+        described = standing(gated("a", failed(3)))
+        assert described.phase is Phase.BACKING_OFF
+        assert described.waits_for.startswith("retry in 4 s: dns: example.com: timed out after 10 s")
 
-    def test_a_worker_and_how_long_it_runs(self) -> None:
+    def test_a_node_waits_for_its_worker_with_its_age(self) -> None:
         node = gated("a")
-        told = standing(node, workers=(a_worker(node, state=State.RUNNING),))
-        assert told.waits_for == "the worker of attempt 1 is running (6 s)"
-        assert (told.attempt, told.node.record.attempt) == (1, 0)
+        described = standing(node, workers=(a_worker(node, state=State.RUNNING),))
+        assert described.waits_for == "the worker of attempt 1 is running (6 s)"
+        assert (described.attempt, described.node.record.attempt) == (1, 0)
 
-    def test_one_that_is_open_meanwhile_says_so(self) -> None:
+    def test_an_open_node_in_verification_is_shown_as_open(self) -> None:
         asked = VerificationRecord(1, outcome=Outcome.PENDING, at=START, since=START, reason="its label was removed")
         unlabelled = Node("a", "uid-a", record=asked)
         assert standing(unlabelled).waits_for.startswith("open meanwhile: the controller to begin attempt 2")
@@ -141,30 +141,30 @@ class TestWhatANodeWaitsFor:
         assert "open" not in standing(gated("a", asked)).waits_for
 
     @pytest.mark.parametrize(("mode", "who"), [(Mode.CONTROLLER, "the controller"), (Mode.DAEMONSET, "the pod on it")])
-    def test_whoever_begins_the_next_attempt(self, mode: Mode, who: str) -> None:
-        told = standing(gated("a"), into=Installed(POLICY, "kube-system", mode, slots=1))
-        assert told.waits_for == f"{who} to begin attempt 1"
+    def test_the_source_of_the_next_attempt_is_shown(self, mode: Mode, who: str) -> None:
+        described = standing(gated("a"), into=Installed(POLICY, "kube-system", mode, slots=1))
+        assert described.waits_for == f"{who} to begin attempt 1"
 
-    def test_the_budget_with_its_numbers(self) -> None:
-        told = standing(
+    def test_a_held_node_waits_for_the_budget_with_its_numbers(self) -> None:
+        described = standing(
             gated("a", failed(5)),
             into=Installed(REMOVING, "kube-system", slots=1),
             book=Ledger(removals=(Removal("x", "x", "", START),)),
         )
-        assert told.phase is Phase.HELD
-        assert "1 of 1 removals used in 3600 s" in told.waits_for
+        assert described.phase is Phase.HELD
+        assert "1 of 1 removals used in 3600 s" in described.waits_for
 
-    def test_what_a_node_wrote_cannot_command_a_terminal(self) -> None:
-        told = standing(gated("a", failed(reason="\x1b[2Jdns\r\nfailed")))
-        assert told.waits_for.endswith("[2Jdns failed")
-        assert "\x1b" not in "\n".join(plain_lines([told], Style(), START))
+    def test_text_of_a_node_has_no_control_characters(self) -> None:
+        described = standing(gated("a", failed(reason="\x1b[2Jdns\r\nfailed")))
+        assert described.waits_for.endswith("[2Jdns failed")
+        assert "\x1b" not in "\n".join(plain_lines([described], Style(), START))
 
-    def test_one_that_the_selector_leaves_out(self) -> None:
+    def test_an_unselected_node_is_shown_as_such(self) -> None:
         picture = a_picture(into=Installed(POLICY, "kube-system", slots=1))
         picture.node_changed("a", None, ObservedNode(gated("a"), "1", selected=False))
-        (told,) = picture.standings(["a"], START)
-        assert (told.phase, told.needs_attention) == (Phase.IGNORED, False)
-        assert "nodeSelector" in told.waits_for
+        (described,) = picture.standings(["a"], START)
+        assert (described.phase, described.needs_attention) == (Phase.IGNORED, False)
+        assert "nodeSelector" in described.waits_for
 
 
 class TestTheTable:
@@ -225,7 +225,7 @@ class TestTheTable:
         found = standings(gated("日本語", failed(reason="原因" * 30)), gated("b", failed()))
         assert all(cell_len(line) <= width for line in plain_lines(found, Style(width=width), START))
 
-    def test_the_work_for_a_line_does_not_grow_with_the_fleet(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_work_per_line_is_independent_of_the_fleet_size(self, monkeypatch: pytest.MonkeyPatch) -> None:
         calls: list[str] = []
 
         def measured(text: str) -> int:
@@ -239,18 +239,18 @@ class TestTheTable:
         small = calls.index("then")
         assert len(calls) - small <= 12 * small
 
-    def test_text_of_others_is_never_markup(self) -> None:
+    def test_text_of_other_clients_is_not_markup(self) -> None:
         (_, row) = table.lines(standings(gated("a", failed(reason="[red]x[/red] [link=evil]y"))), Style(), START)
         assert "[red]x[/red] [link=evil]y" in row.plain
         assert {span.style for span in row.spans} == {table.RED}
 
-    def test_while_an_attempt_runs_what_the_one_before_found_is_dim(self) -> None:
+    def test_results_of_the_previous_attempt_are_dim_while_one_runs(self) -> None:
         node = gated("a", failed())
         row = table.lines(standings(node, workers=(a_worker(node, 2),)), Style(), START)[1]
         assert styled(row, table.DIM) == ["!10003", "31"]
         assert styled(row, table.RED) == []
 
-    def test_wide_tells_more(self) -> None:
+    def test_wide_output_has_more_columns(self) -> None:
         node = gated("a", pool="spot", boot="0123456789")
         head, row = plain_lines(standings(node, workers=(a_worker(node),)), Style(wide=True), START)
         assert "GATES" in head
@@ -352,7 +352,7 @@ class TestTheChoice:
         ("notin in (a)", []),
     ],
 )
-def test_selectors_mean_what_they_mean_to_kubectl(text: str, matching: list[int]) -> None:
+def test_selectors_match_as_in_kubectl(text: str, matching: list[int]) -> None:
     labels: list[dict[str, str]] = [{"disk": "ssd"}, {"disk": "hdd", "example.com/gpu": ""}, {}]
     parsed = selector.parse(text)
     assert parsed
@@ -360,13 +360,15 @@ def test_selectors_mean_what_they_mean_to_kubectl(text: str, matching: list[int]
 
 
 @pytest.mark.parametrize("text", ["", "a=(", "a b", "a in b", "=a", "a,,b", "a in (b", "x" * 2000])
-def test_what_is_no_selector(text: str) -> None:
+def test_an_invalid_selector_is_rejected(text: str) -> None:
     assert selector.parse(text) is None
 
 
-def test_data_for_scripts_has_what_is_documented() -> None:
+def test_json_has_the_documented_fields() -> None:
     node = gated("a", failed(2), pool="spot")
-    data = json.loads(msgspec.json.encode(told.to_json(standing(node, workers=(a_worker(node, 2),)), "kube-system")))
+    data = json.loads(
+        msgspec.json.encode(status_json.to_json(standing(node, workers=(a_worker(node, 2),)), "kube-system"))
+    )
     assert data["phase"] == "backing-off"
     assert (data["gated"], data["labelled"], data["verified"], data["failures"]) == (True, False, False, 2)
     assert data["checks"] == [
@@ -386,7 +388,7 @@ class TestTheLiveView:
     def drawn(self, frame: Frame, width: int, height: int) -> list[str]:
         return [line.plain for line in screen.drawn(frame, Style(width=width), height)]
 
-    def test_it_fits_and_tells_how_many_did_not(self) -> None:
+    def test_it_fits_and_shows_the_number_of_hidden_lines(self) -> None:
         lines = self.drawn(self.frame(5000), 60, 20)
         assert len(lines) <= 20
         assert "… and 4,987 more" in lines
@@ -394,12 +396,12 @@ class TestTheLiveView:
         assert shown + 4987 == 5000
         assert all(len(line) <= 60 for line in lines)
 
-    def test_what_fits_is_shown_whole(self) -> None:
+    def test_a_view_that_fits_is_complete(self) -> None:
         lines = self.drawn(self.frame(3), 60, 20)
         assert not any("more" in line for line in lines)
         assert sum("verified" in line for line in lines[1:]) == 3
 
-    def test_old_news_is_called_so(self) -> None:
+    def test_stale_data_is_marked(self) -> None:
         assert any("since then" in line for line in self.drawn(self.frame(1, problem="since then: …"), 60, 9))
 
     @pytest.mark.parametrize("height", range(12, 24))
@@ -411,10 +413,10 @@ class TestTheLiveView:
         assert f"… and {90 - sum(line.startswith('n-') for line in lines)} more" in lines
 
     @pytest.mark.parametrize("height", range(1, 8))
-    def test_a_terminal_too_low_for_it_is_not_overrun(self, height: int) -> None:
+    def test_a_low_terminal_is_not_exceeded(self, height: int) -> None:
         assert len(self.drawn(self.frame(9, notes=["a", "b"]), 20, height)) <= height
 
-    def test_in_a_pipe_one_that_left_the_list_is_not_called_gone(self) -> None:
+    def test_in_a_pipe_a_node_that_left_the_list_is_not_shown_as_gone(self) -> None:
         stream = StringIO()
         pipe = screen.Pipe(stream)
         pipe.show(Frame(standings(gated("a"), gated("b")), START))
@@ -425,7 +427,7 @@ class TestTheLiveView:
         )
 
     @pytest.mark.parametrize("turns", range(4))
-    def test_ctrl_c_counts_also_when_it_comes_together_with_news(self, turns: int) -> None:
+    def test_ctrl_c_is_handled_together_with_an_update(self, turns: int) -> None:
         async def pressed() -> bool:
             view = FleetWatcher(cast("Any", None), Installed(POLICY, "kube-system"), Notes())
             waiting = asyncio.create_task(view.wait_for_change(5))
@@ -439,7 +441,7 @@ class TestTheLiveView:
 
         assert asyncio.run(pressed())
 
-    def test_ctrl_c_counts_also_when_there_is_no_time_to_wait(self) -> None:
+    def test_ctrl_c_is_handled_without_a_wait(self) -> None:
         async def pressed() -> bool:
             view = FleetWatcher(cast("Any", None), Installed(POLICY, "kube-system"), Notes())
 
@@ -453,7 +455,7 @@ class TestTheLiveView:
 
         assert asyncio.run(pressed())
 
-    def test_a_watch_that_dies_is_no_lack_of_news(self) -> None:
+    def test_a_failed_watch_raises_its_error(self) -> None:
         async def die() -> None:
             raise RuntimeError("a mistake of ours")
 
@@ -469,15 +471,15 @@ class TestTheLiveView:
 
         asyncio.run(watch())
 
-    def test_that_removal_is_paused_is_said_for_as_long_as_it_is(self) -> None:
+    def test_a_pause_of_removal_is_shown_while_it_lasts(self) -> None:
         picture = a_picture(book=Ledger(paused=True))
         assert picture.notes == ["removal is paused; run `kube-node-ready resume` to resume it"]
         picture.ledger_changed(removal_ledger.EMPTY)
         assert picture.notes == []
 
 
-class TestTheStory:
-    def told(
+class TestExplain:
+    def described(
         self,
         node: Node,
         into: Installed | None = None,
@@ -488,12 +490,12 @@ class TestTheStory:
         parts = explain_text.story(standing(node, into=place, **more), place, facts)
         return "\n".join(f"{part.title}: {line}" for part in parts for line in part.lines)
 
-    def test_of_a_node_that_failed(self) -> None:
+    def test_explain_shows_a_failed_node(self) -> None:
         node = gated("a", failed(2, ago=0.5))
         report = Report(
             (TargetResult("dns", Verdict.FAILED, ms=10003, target="example.com", error="timed out after 10 s"),)
         )
-        text = self.told(node, workers=(a_worker(node, 2, state=State.FAILED, finished=True, report=report),))
+        text = self.described(node, workers=(a_worker(node, 2, state=State.FAILED, finished=True, report=report),))
         assert "Gate: Closed by node-ready/unverified:NoSchedule" in text
         assert "Attempts: It failed twice in a row" in text
         assert "Checks of the last attempt: dns example.com  FAILED   10003 ms  timed out after 10 s" in text
@@ -502,10 +504,10 @@ class TestTheStory:
         ("verdict", "shown"),
         [(Verdict.PASSED, "passed"), (Verdict.INCONCLUSIVE, "not judged"), (Verdict.SKIPPED, "skipped")],
     )
-    def test_of_a_target_that_did_not_fail_has_its_verdict(self, verdict: Verdict, shown: str) -> None:
+    def test_an_inconclusive_target_has_its_verdict(self, verdict: Verdict, shown: str) -> None:
         report = Report((TargetResult("dns", verdict, ms=3, target="example.com"),))
         node = gated("a", failed(2, ago=0.5))
-        text = self.told(node, workers=(a_worker(node, 2, state=State.FAILED, finished=True, report=report),))
+        text = self.described(node, workers=(a_worker(node, 2, state=State.FAILED, finished=True, report=report),))
         assert f"dns example.com  {shown}  " in text
         assert "Next: Attempt 3 begins in 2 s (at 2026-01-01T00:00:01Z)." in text
         assert "Removal: Never: nodeManagement.deleteFailedNodes is false." in text
@@ -515,46 +517,48 @@ class TestTheStory:
     def test_a_check_that_did_not_apply_is_not_shown_as_passed(self) -> None:
         check = CheckResult("matrix", ok=True, ms=4, error="not enough peers: 1 of 2", applies=False)
         node = verified("a", msgspec.structs.replace(PROOF, checks=(*PROOF.checks, check)))
-        text = self.told(node)
+        text = self.described(node)
         assert "matrix  not applicable       4 ms  not enough peers: 1 of 2" in text
         assert any("n/a" in line for line in table.lines([standing(node)], Style(), START))
 
-    def test_of_a_verified_node(self) -> None:
-        text = self.told(verified("a"))
+    def test_explain_shows_a_verified_node(self) -> None:
+        text = self.described(verified("a"))
         assert "Gate: Open. The node has the label node-ready/verified=true." in text
         assert "Next: Nothing, unless the node changes." in text
         assert "Removal: Never" in text
         assert "Next steps" not in text
 
-    def test_of_removal_nothing_is_claimed_that_was_not_read(self) -> None:
-        text = self.told(gated("a", failed()), into=installation.defaults("nowhere"))
+    def test_removal_is_not_mentioned_without_its_data(self) -> None:
+        text = self.described(gated("a", failed()), into=installation.defaults("nowhere"))
         assert "Removal: Unknown: the configuration cannot be read." in text
         assert "in a row it is exhausted" not in text
 
-    def test_of_one_that_may_be_removed_has_the_numbers(self) -> None:
-        text = self.told(gated("a", failed(5)), Installed(REMOVING, "kube-system", slots=9))
+    def test_a_removable_node_has_the_budgets_numbers(self) -> None:
+        text = self.described(gated("a", failed(5)), Installed(REMOVING, "kube-system", slots=9))
         assert "0 of 1 removals of nodes without a pool are used within 1 h, and 1 of 1 node are failing" in text
 
-    def test_the_page_shows_one_with_all_its_parts(self) -> None:
+    def test_the_page_shows_a_complete_explanation(self) -> None:
         text = "\n".join(cli_sample.explained())
         assert "The removal budget allows it" in text
         assert "in a row it is exhausted" in text
         assert "Unknown" not in text
 
-    def test_of_one_that_must_stay_has_the_reason(self) -> None:
-        text = self.told(gated("a", failed(5)), Installed(REMOVING, "kube-system", slots=9), book=Ledger(paused=True))
+    def test_a_kept_node_has_the_reason(self) -> None:
+        text = self.described(
+            gated("a", failed(5)), Installed(REMOVING, "kube-system", slots=9), book=Ledger(paused=True)
+        )
         assert "Blocked: removal of all nodes is paused." in text
 
-    def test_of_one_that_somebody_else_labelled_promises_no_attempt(self) -> None:
+    def test_a_node_that_another_client_labeled_has_no_next_attempt(self) -> None:
         adopted = verified(
             "n",
             VerificationRecord(1, outcome=Outcome.PENDING, at=START, since=START, reason="labeled by another client"),
         )
-        assert "Attempts: Not verified by us: labeled by another client" in self.told(adopted)
+        assert "Attempts: Not verified by us: labeled by another client" in self.described(adopted)
 
     def test_events_come_newest_last(self) -> None:
         events = (explain_text.Event(START, "Second", "b"), explain_text.Event(START - DAY, "First", "a"))
-        text = self.told(gated("a"), facts=explain_text.Facts(events))
+        text = self.described(gated("a"), facts=explain_text.Facts(events))
         assert text.index("First") < text.index("Second")
 
     def test_repeated_events_are_one_line_with_their_number(self) -> None:
@@ -562,13 +566,15 @@ class TestTheStory:
         later = msgspec.structs.replace(event, at=START, count=3)
         others = [msgspec.structs.replace(event, message="b"), msgspec.structs.replace(event, source="other")]
         unknown = msgspec.structs.replace(event, at=None)
-        text = self.told(gated("a"), facts=explain_text.Facts((later, event, *others, unknown)))
+        text = self.described(gated("a"), facts=explain_text.Facts((later, event, *others, unknown)))
         assert "0s  Failed (x5)  a" in text
         assert text.count("  Failed") == 3
 
     def test_many_repeated_events_hide_no_other(self) -> None:
         many = [explain_text.Event(START, "Failed", "a")] * 500
-        text = self.told(gated("a"), facts=explain_text.Facts((explain_text.Event(START - DAY, "Rare", "b"), *many)))
+        text = self.described(
+            gated("a"), facts=explain_text.Facts((explain_text.Event(START - DAY, "Rare", "b"), *many))
+        )
         assert "Failed (x500)  a" in text
         assert "Rare" in text
 
@@ -580,15 +586,15 @@ class TestTheStory:
             (Leader("me", START - timedelta(seconds=2)), "The controller is running: me renewed its Lease 2 s ago."),
         ],
     )
-    def test_it_tells_whether_anybody_is_at_work(self, leader: Leader, words: str) -> None:
-        assert words in self.told(gated("a"), facts=explain_text.Facts(leader=leader))
+    def test_it_shows_whether_a_controller_runs(self, leader: Leader, words: str) -> None:
+        assert words in self.described(gated("a"), facts=explain_text.Facts(leader=leader))
 
     def test_there_is_a_hint_for_every_check(self) -> None:
         assert explain_text.HINTS.keys() == set(CHECKS)
 
 
-class TestAskingAgain:
-    def test_the_patch_tests_what_was_seen_and_names_nothing_of_others(self) -> None:
+class TestVerifyAgain:
+    def test_the_patch_tests_the_observed_values_and_changes_nothing_else(self) -> None:
         known = ObservedNode(verified("a", msgspec.structs.replace(PROOF, attempt=3)), "77")
         paths = [step["path"] for step in verify.patch_of(known, POLICY, START)]
         assert paths == [
@@ -601,7 +607,7 @@ class TestAskingAgain:
         assert (record.attempt, record.failures, record.outcome) == (3, 0, Outcome.PENDING)
 
     @pytest.mark.parametrize("node", [verified("a"), gated("a", failed(9, ago=1)), Node("a", "uid-a")])
-    def test_whatever_the_node_was_the_next_step_is_a_new_attempt(self, node: Node) -> None:
+    def test_in_every_state_the_next_step_is_a_new_attempt(self, node: Node) -> None:
         asked = msgspec.structs.replace(node, labelled=False, record=verify.record_of(node, START))
         assert standing(asked).begins == max(1, node.record.attempt) + 1
 
@@ -622,7 +628,7 @@ class TestAskingAgain:
         assert verify.verdict(verify.Asked("a", "uid-a", 2), None) is False
         assert verify.verdict(verify.Asked("a", "other", 0), verified("a")) is False
 
-    def test_only_a_worker_that_may_still_end_well_is_left_alone(self) -> None:
+    def test_only_a_worker_that_can_still_pass_is_kept(self) -> None:
         node = gated("a")
         assert verify.running_attempt(standing(node, workers=(a_worker(node, state=State.RUNNING),))) == 1
         assert verify.running_attempt(standing(node, workers=(a_worker(node, state=State.FAILED),))) == 0
@@ -641,7 +647,7 @@ class TestWhatIsInstalled:
         found, note = installation.read([self.a_map(config_yaml=text)], "kube-system")
         assert (found.policy.max_failures, found.namespace, dict(found.selector), note) == (9, "other", {"a": "b"}, "")
 
-    def test_daemonset_mode_is_known_by_its_variables(self) -> None:
+    def test_daemonset_mode_is_detected_by_its_variables(self) -> None:
         found, note = installation.read([self.a_map(MODE="once", TAINT_KEY="example.com/gate")], "kube-system")
         assert (found.mode, found.policy.gates[0].key, note) == (Mode.DAEMONSET, "example.com/gate", "")
 
@@ -667,7 +673,7 @@ class TestWhatIsInstalled:
             (["reconciliation: {maxRetrys: 9}"], "did you mean maxRetries?"),
         ],
     )
-    def test_what_is_amiss_is_noted(self, maps: list[str], note: str) -> None:
+    def test_problems_are_noted(self, maps: list[str], note: str) -> None:
         found, noted = installation.read([self.a_map(config_yaml=text) for text in maps], "there")
         assert note in noted
         assert (found.namespace, found.policy.max_failures) == ("there", 5)
@@ -677,7 +683,7 @@ class TestWhatIsInstalled:
         return ConfigMap(Metadata(name, labels=labels), data=data)
 
     @pytest.mark.parametrize("managed_by", ["", "Helm"])
-    def test_of_several_none_is_guessed(self, managed_by: str) -> None:
+    def test_several_installations_are_ambiguous(self, managed_by: str) -> None:
         maps = [self.named(name, managed_by, MODE="once") for name in ("real", "a")]
         with pytest.raises(
             UsageError, match=r'found 2 .* in the namespace "there", expected one: ConfigMaps a, real\.'
@@ -730,7 +736,7 @@ class TestRights:
             (AccessError("no kubeconfig"), "cannot connect to the Kubernetes API: no kubeconfig"),
         ],
     )
-    def test_each_trouble_is_a_sentence(self, why: KubeError, sentence: str) -> None:
+    def test_each_error_is_one_sentence(self, why: KubeError, sentence: str) -> None:
         with pytest.raises(NoAccess) as refused, permissions.requires("list", "pods", "a"):
             raise why
         assert str(refused.value).startswith(sentence)
@@ -764,7 +770,7 @@ def test_a_watch_ends_when_all_are_verified_or_have_a_verdict(
     ],
     ids=["verified", "from before the install", "on its way out"],
 )
-def test_who_asks_for_a_verified_node_does_not_get_one_that_nobody_verified(node: Node, code: int, words: str) -> None:
+def test_until_verified_requires_a_record(node: Node, code: int, words: str) -> None:
     asked = status.Options(ClusterLocation("kube-system"), ("a",), until="verified")
     seen = standings(node)
     assert status.is_over(seen, "verified")
@@ -772,7 +778,7 @@ def test_who_asks_for_a_verified_node_does_not_get_one_that_nobody_verified(node
     assert status._unproved(seen, asked).startswith(words)
 
 
-def test_a_gate_counts_for_whoever_names_the_node() -> None:
+def test_a_gate_counts_for_explicitly_named_nodes() -> None:
     known = [ObservedNode(gated("a"), "1", START, selected=False)]
     picture = FleetView(Installed(POLICY, "kube-system")).put(known, (), removal_ledger.EMPTY)
     seen = picture.standings(picture.known, START)
@@ -785,7 +791,7 @@ def test_an_unknown_name_is_reported_with_the_nearest() -> None:
         errors.check_names(["nod-1", "node-1", "zzz"], ["node-1", "node-2"])
 
 
-def test_names_are_ordered_as_people_count() -> None:
+def test_names_are_sorted_naturally() -> None:
     assert sorted(["n-10", "n-9", "n", "a10b2", "a10b10", "10"], key=natural) == [
         "10",
         "a10b2",
@@ -800,7 +806,7 @@ def test_a_name_of_many_digits_can_be_sorted() -> None:
     assert min(["n-" + "9" * 5000, "n-1"], key=natural) == "n-1"
 
 
-def test_at_rest_nothing_is_decided_anew_until_something_changes() -> None:
+def test_unchanged_nodes_are_not_decided_again() -> None:
     picture = a_picture(verified("a"), gated("b"))
     first = {each.name: each for each in picture.standings(picture.known, START)}
     second = {each.name: each for each in picture.standings(picture.known, START + timedelta(seconds=1), DAY)}

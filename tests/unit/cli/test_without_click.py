@@ -35,7 +35,7 @@ def run(*words: str, **options: str | tuple[str, ...]) -> subprocess.CompletedPr
 
 
 @pytest.mark.parametrize("verb", sorted({*VERBS, COMPLETE} - {"check", "version"}))
-def test_a_command_for_people_names_the_package_and_the_remedy(verb: str) -> None:
+def test_a_command_without_its_packages_names_the_package_and_the_remedy(verb: str) -> None:
     done = run(verb)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
@@ -62,7 +62,7 @@ def test_the_version_is_printed(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "output"),
     [
         (["--help"], 0, "usage: kube-node-ready [COMMAND] [flags]"),
         (["--dry-run", "--dns-test-domains=localhost", "--kubeconfig=/nonexistent"], 3, "/nonexistent"),
@@ -71,9 +71,9 @@ def test_the_version_is_printed(word: str) -> None:
         (["verif"], 2, 'unknown command "verif"; --help lists all of them'),
     ],
 )
-def test_daemonset_mode_runs(words: list[str], code: int, said: str) -> None:
+def test_daemonset_mode_runs(words: list[str], code: int, output: str) -> None:
     done = run(*words)
-    assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done
+    assert (done.returncode, output in done.stdout + done.stderr) == (code, True), done
 
 
 @pytest.mark.parametrize(

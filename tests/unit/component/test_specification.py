@@ -54,7 +54,7 @@ def test_the_label_that_all_components_share_selects_no_pods_for_a_daemon_set() 
     ],
     ids=["of all objects", "of pods", "of both", "empty"],
 )
-def test_a_label_of_the_manifest_wins_over_the_shared_one(changes: Changes, expected: str) -> None:
+def test_a_label_of_the_manifest_takes_precedence_over_the_shared_one(changes: Changes, expected: str) -> None:
     """Services and network policies of the manifest's author select by it."""
     assert pod(changes)["metadata"]["labels"]["app"] == expected
 
@@ -110,7 +110,7 @@ def test_every_manifest_of_the_page_has_a_name_and_every_name_is_used() -> None:
 
 
 @pytest.mark.parametrize("name", examples.manifests())
-def test_a_manifest_of_the_page_has_nothing_wrong_with_it(name: str) -> None:
+def test_every_manifest_of_the_page_is_valid(name: str) -> None:
     loaded = read(examples.manifests()[name])
     assert [one.path for one in validate.validate(loaded)] == PAGE_WARNS.get(name, [])
     assert name == f"{loaded.manifest.metadata.name}.yaml"

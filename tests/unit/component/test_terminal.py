@@ -44,9 +44,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         with pytest.raises(SystemExit) as ended:
             cli.main(words)
         gc.enable()
-        said = capsys.readouterr()
+        captured = capsys.readouterr()
         assert isinstance(ended.value.code, int)
-        return Ran(ended.value.code, said.out, said.err)
+        return Ran(ended.value.code, captured.out, captured.err)
 
     return run
 
@@ -77,7 +77,7 @@ WRONG = {
     [("validate",), ("validate", "-o", "json"), ("render",), ("diff",), ("apply",), ("delete",), ("outputs",)],
     ids=" ".join,
 )
-def test_mistakes_in_a_manifest(run: Run, words: tuple[str, ...], changes: Json) -> None:
+def test_errors_in_a_manifest(run: Run, words: tuple[str, ...], changes: Json) -> None:
     ran = run(*words, manifest=a_manifest(changes))
     assert ran.code != 0
     assert_clean(ran)
@@ -104,7 +104,7 @@ VALID = {
 
 
 @pytest.mark.parametrize("words", [(), ("-o", "json"), ("--to", "manifest")], ids=" ".join)
-def test_rendered_objects_say_the_same_without_control_characters(run: Run, words: tuple[str, ...]) -> None:
+def test_rendered_objects_are_equivalent_without_control_characters(run: Run, words: tuple[str, ...]) -> None:
     ran = run("render", *words, manifest=a_manifest(VALID))
     assert ran.code == 0, ran.err
     assert_clean(ran)
@@ -153,7 +153,7 @@ def an_evil_agent() -> Json:
 
 @pytest.mark.parametrize("verb", ["diff", "apply", "delete", "outputs"])
 @pytest.mark.parametrize("code", [403, 422, 500, 200])
-def test_what_a_server_says(run: Run, verb: str, code: int) -> None:
+def test_messages_of_a_server(run: Run, verb: str, code: int) -> None:
     cause = {"reason": EVIL, "message": EVIL, "field": EVIL}
     answer = refusal(code, "Forbidden", EVIL, cause) if code != 200 else httpx2.Response(200, text=EVIL)
     ran = run(verb, manifest=a_manifest(), answers=(to("GET", "/", answer), to("PATCH", "/", answer)))
@@ -212,7 +212,7 @@ TROUBLES = {
 
 
 @pytest.mark.parametrize(("path", "item"), TROUBLES.values(), ids=TROUBLES)
-def test_troubles_of_a_rollout(run: Run, path: str, item: Json) -> None:
+def test_errors_of_a_rollout(run: Run, path: str, item: Json) -> None:
     answers = (
         to("GET", DAEMON_SET, httpx2.Response(200, json=an_evil_agent())),
         to("GET", path, httpx2.Response(200, json={"items": [item | {"metadata": {}}], "metadata": {}})),
@@ -229,7 +229,7 @@ def test_progress_on_a_terminal_writes_its_own_sequences_only() -> None:
     assert not [line for line in own.sub("", shown).split("\n") if line.startswith("kubernetes-daemonset")]
 
 
-def test_no_message_can_pass_for_two(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_message_looks_like_two(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     forged = "denied\nkubernetes-daemonset: applied"
     common.say(forged)
     assert capsys.readouterr().err == "denied\\nkubernetes-daemonset: applied\n"

@@ -335,7 +335,7 @@ def test_the_originals_fields_keep_their_numbers_and_types(message: str) -> None
     assert [f"{field.number} {field.name} {type_of(field)}" for field in original] == expected
 
 
-def test_the_wire_knows_the_component_by_its_package() -> None:
+def test_the_component_keeps_its_package_name() -> None:
     assert {file.package for file in (api_pb2.DESCRIPTOR, spec_pb2.DESCRIPTOR, stack_input_pb2.DESCRIPTOR)} == {
         COMPONENT
     }
@@ -447,7 +447,7 @@ def test_a_stack_input_that_knows_fields_by_number_alone_is_understood() -> None
     assert dict(manifest.spec.node_selector) == {"kubernetes.io/os": "linux"}
     assert manifest.spec.update_strategy.rolling_update.max_unavailable == "10%"
     assert manifest.spec.min_ready_seconds == 30
-    # What the original could not tell from nothing at all: a false, root, and leaving at once.
+    # What the original could not distinguish from unset: false, root, and an immediate exit.
     assert agent.security_context.HasField("privileged")
     assert agent.security_context.HasField("run_as_user")
     assert manifest.spec.tolerations[0].HasField("toleration_seconds")
@@ -460,7 +460,7 @@ def test_every_rule_in_the_proto_files_can_be_evaluated() -> None:
         validator.collect_violations(empty)
 
 
-def test_no_message_holds_itself_so_no_manifest_is_deeper_than_the_proto_files() -> None:
+def test_no_message_is_recursive() -> None:
     def look(message: Descriptor, above: tuple[str, ...]) -> None:
         assert message.full_name not in above
         for field in message.fields:

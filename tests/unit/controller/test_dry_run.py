@@ -1,4 +1,4 @@
-"""A dry run: it logs each effect once, and goes on to what would follow."""
+"""A dry run: it logs each effect once, and continues with what would follow."""
 
 import asyncio
 import json

@@ -61,7 +61,7 @@ class Server:
 
 
 class Known:
-    """What the controller was told."""
+    """What was reported to the controller."""
 
     def __init__(self) -> None:
         self.admitted: list[str] = []
@@ -128,7 +128,7 @@ def test_a_worker_in_progress_that_cannot_be_compared_is_left_alone() -> None:
 
 
 def test_a_worker_that_was_edited_and_edited_back_is_not_confirmed() -> None:
-    """Otherwise it would be confirmed again and again, and its node would wait indefinitely."""
+    """Otherwise it would be confirmed repeatedly, and its node would wait indefinitely."""
     server, known = Server(), Known()
     worker = msgspec.structs.replace(a_worker(a_pod(server)), edited=True)
     with pytest.raises(ForeignWorker, match="was changed while it ran, by another client"):
@@ -136,7 +136,7 @@ def test_a_worker_that_was_edited_and_edited_back_is_not_confirmed() -> None:
     assert not server.calls
 
 
-def test_a_server_that_is_busy_is_asked_again() -> None:
+def test_a_busy_server_is_retried() -> None:
     server, known = Server(), Known()
     worker = a_worker(a_pod(server))
     server.failure = Throttled(429, "TooManyRequests", "later")
@@ -194,7 +194,7 @@ def test_a_pod_that_only_has_the_name_of_a_worker_is_deleted(metadata: Json) -> 
     assert not known.written
 
 
-def test_a_name_that_a_finalizer_keeps_is_given_up() -> None:
+def test_a_name_held_by_a_finalizer_is_abandoned() -> None:
     known = Known()
     leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/hold"], "ownerReferences": []}
     server = Server(a_pod(Server(), **leaving))

@@ -58,7 +58,7 @@ def test_few_reports_of_a_flood_are_kept_and_the_one_that_is_due_is_among_them()
     assert len(kept) <= 17
 
 
-def test_a_pod_with_the_name_of_the_worker_that_is_due_is_seen_even_if_it_came_in_a_flood() -> None:
+def test_the_pod_with_the_due_workers_name_is_kept_in_a_flood() -> None:
     """Otherwise its node would wait without end: the name is taken, and no worker is seen."""
     due = 500
 

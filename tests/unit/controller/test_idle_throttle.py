@@ -7,7 +7,7 @@ from tests.support import virtual_time
 from tests.support.virtual_time import now
 
 
-def test_at_rest_one_nap_follows_another() -> None:
+def test_an_idle_process_keeps_napping() -> None:
     async def main() -> None:
         attention, begun = IdleThrottle(lambda: False), now()
         for _ in range(3):
@@ -21,7 +21,7 @@ def test_at_rest_one_nap_follows_another() -> None:
     virtual_time.run(main())
 
 
-def test_a_ring_ends_the_nap_and_keeps_us_awake_for_a_while() -> None:
+def test_an_event_ends_the_nap_and_delays_the_next() -> None:
     async def main() -> None:
         attention, begun = IdleThrottle(lambda: False), now()
         nap = attention.pause()
@@ -38,7 +38,7 @@ def test_a_ring_ends_the_nap_and_keeps_us_awake_for_a_while() -> None:
     virtual_time.run(main())
 
 
-def test_who_is_busy_takes_no_nap() -> None:
+def test_a_busy_process_does_not_nap() -> None:
     async def main() -> None:
         assert IdleThrottle(lambda: True).pause() is None
 

@@ -71,7 +71,7 @@ def test_the_claim_that_names_the_node_is_its_own() -> None:
 
 
 @pytest.mark.parametrize("claims_node", ["b", ""], ids=["of another node", "without a node yet"])
-def test_a_claim_that_does_not_name_the_node_is_spared(claims_node: str) -> None:
+def test_a_claim_that_does_not_name_the_node_is_kept(claims_node: str) -> None:
     with pytest.raises(ClaimLookupFailed, match="its owner, NodeClaim other, belongs to "):
         found(Server(a_claim("other", claims_node)), a_node(("other", "uid-of-other")))
 
@@ -80,7 +80,7 @@ def test_a_claim_of_another_uid_is_not_the_owner() -> None:
     assert found(Server(a_claim("other", "b")), a_node(("other", "uid-of-another"))) is None
 
 
-def test_a_claim_of_another_machine_is_spared() -> None:
+def test_a_claim_of_another_machine_is_kept() -> None:
     server = Server(a_claim("mine", "a", providerID="aws:///i-1"))
     assert found(server, a_node(provider_id="aws:///i-1"))
     with pytest.raises(ClaimLookupFailed, match="has providerID aws:///i-1, the Node has aws:///i-2"):
@@ -97,7 +97,7 @@ def test_a_server_that_does_not_list_the_group_has_no_karpenter(groups: list[str
     assert found(without_karpenter(kind="APIGroupList", groups=groups), a_node()) is None
 
 
-def test_a_404_for_a_group_that_the_server_lists_is_no_answer() -> None:
+def test_a_404_for_a_listed_group_is_inconclusive() -> None:
     """A proxy can answer so. Without the claim, the node would be deleted past Karpenter."""
     server = without_karpenter(kind="APIGroupList", groups=["apps", "karpenter.sh"])
     with pytest.raises(ClaimLookupFailed, match=r"lists karpenter\.sh, but returns 404 for it"):
@@ -105,7 +105,7 @@ def test_a_404_for_a_group_that_the_server_lists_is_no_answer() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, {}, {"kind": "Status", "groups": []}, {"kind": "APIGroupList"}])
-def test_a_404_without_the_list_of_groups_is_no_answer(answer: object) -> None:
+def test_a_404_without_the_list_of_groups_is_inconclusive(answer: object) -> None:
     server = Server()
     del server.answers["/apis/karpenter.sh"]
     if answer is not None:

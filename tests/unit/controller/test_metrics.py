@@ -1,4 +1,4 @@
-"""Metrics: known series from the start, honest counts, and nothing that a node or a report could make grow for ever."""
+"""Metrics: known series from the start, correct counts, and no growth by nodes or reports."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -74,7 +74,7 @@ def a_node(name: str, record: VerificationRecord | None = None, *, labelled: boo
         "controller_reconcile_queue_latency_seconds_count",
     ],
 )
-def test_what_is_known_to_be_possible_is_0_from_the_start(series: str) -> None:
+def test_known_series_are_0_from_the_start(series: str) -> None:
     metrics = Metrics(POLICY, frozenset({"google.com"}))
     assert page(metrics)[f"kube_node_ready_{series}"] == 0
 
@@ -94,7 +94,7 @@ def test_nodes_are_counted_by_what_they_are_now() -> None:
     assert shown["kube_node_ready_controller_reconcile_queue_depth"] == 3
 
 
-def test_a_nodes_series_go_with_the_node() -> None:
+def test_a_nodes_series_end_with_the_node() -> None:
     metrics, fleet = (
         Metrics(POLICY),
         Fleet([a_node("a", VerificationRecord(2, failures=2, outcome=Outcome.FAILED)), a_node("b")]),
@@ -107,7 +107,7 @@ def test_a_nodes_series_go_with_the_node() -> None:
     assert [series for series in page(metrics) if 'node="b"' in series]
 
 
-def test_series_of_single_nodes_can_be_switched_off() -> None:
+def test_series_per_node_can_be_disabled() -> None:
     assert not [series for series in described(Fleet([a_node("a")]), per_node=False) if "node=" in series]
 
 
@@ -136,7 +136,7 @@ def test_the_budget_is_shown_for_each_pool() -> None:
     assert shown['kube_node_ready_removal_budget_used{pool=""}'] == 0
 
 
-def test_a_labelled_node_whose_gate_came_back_is_not_verified() -> None:
+def test_a_labeled_node_whose_gate_came_back_is_not_verified() -> None:
     gated = Node(
         "a", "uid-a", labelled=True, taints=(GATE,), record=VerificationRecord(3, failures=2, outcome=Outcome.FAILED)
     )
@@ -183,7 +183,7 @@ def test_a_node_is_exhausted_once() -> None:
     assert page(metrics)["kube_node_ready_verification_retries_total"] == 5
 
 
-def test_a_report_cannot_make_up_series() -> None:
+def test_a_report_cannot_create_series() -> None:
     metrics = Metrics(POLICY, frozenset({"google.com"}))
     before = len(page(metrics))
     cluster = Cluster()
@@ -216,7 +216,7 @@ def test_calls_are_counted_and_a_watch_has_no_duration() -> None:
     assert 'kube_node_ready_controller_api_request_duration_seconds_count{verb="watch"}' not in shown
 
 
-def test_the_backlog_can_be_asked_for_by_the_servers_thread() -> None:
+def test_the_backlog_can_be_read_by_the_servers_thread() -> None:
     async def main() -> int:
         queue = WorkQueue()
         queue.add("due")
@@ -226,7 +226,7 @@ def test_the_backlog_can_be_asked_for_by_the_servers_thread() -> None:
     assert asyncio.run(main()) == 1
 
 
-def test_a_reason_that_a_webhook_makes_up_makes_no_series() -> None:
+def test_a_reason_of_a_webhook_creates_no_series() -> None:
     metrics = Metrics(POLICY)
     before = page(metrics).keys()
     for number in range(100):

@@ -1,4 +1,4 @@
-"""The controller's process, as far as it can be had without a cluster."""
+"""The controller's process, as far as it runs without a cluster."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from tests.support.controller_process import a_config
 from tests.support.signals import STOPPED_AS_SOON_AS_IT_SERVES
 
 
-def test_an_error_that_only_the_loop_hears_of_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_error_that_only_the_event_loop_sees_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     async def meet_it() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(runtime.log_loop_error)
@@ -25,13 +25,13 @@ def test_an_error_that_only_the_loop_hears_of_is_one_line(capfd: pytest.CaptureF
         await asyncio.sleep(0)
 
     uvloop.run(meet_it())
-    said = capfd.readouterr()
-    assert said.err == ""
-    (line,) = said.out.splitlines()
+    output = capfd.readouterr()
+    assert output.err == ""
+    (line,) = output.out.splitlines()
     assert json.loads(line)["error"] == """ValueError("invalid literal for int() with base 10: 'none'")"""
 
 
-def test_whoever_sees_it_serve_can_stop_it(tmp_path: Path) -> None:
+def test_sigterm_stops_it_as_soon_as_it_serves(tmp_path: Path) -> None:
     authority = pki.Authority(tmp_path / "pki").certificate
     nowhere = pki.kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:1", authority, "a-token")
     config = tmp_path / "config.yaml"

@@ -18,7 +18,7 @@ def a_worker(node_uid: str, *, finished: bool = True) -> Worker:
     return Worker("w", "pod-uid", node_uid, "a", number=1, created=START, state=State.FAILED, finished=finished)
 
 
-def test_a_worker_whose_node_left_our_sight_is_a_stray_after_a_while() -> None:
+def test_a_worker_of_an_unknown_node_becomes_a_stray() -> None:
     node = Node("a", "node-uid")
     view = ClusterState(POLICY, {"a": node}, 10)
     view.node_changed(None, node)
@@ -29,13 +29,13 @@ def test_a_worker_whose_node_left_our_sight_is_a_stray_after_a_while() -> None:
     assert list(view.orphans(START + 2 * HOUR)) == [a_worker("node-uid")]
 
 
-def test_a_worker_that_runs_is_no_stray() -> None:
+def test_a_running_worker_is_not_a_stray() -> None:
     view = ClusterState(POLICY, {}, 10)
     view.worker_changed(None, a_worker("node-uid", finished=False))
     assert not list(view.orphans(START + 2 * HOUR))
 
 
-def test_verified_nodes_that_are_checked_again_make_no_rush() -> None:
+def test_reverification_is_not_a_burst() -> None:
     nodes = {f"n{number}": Node(f"n{number}", f"uid-{number}", labelled=True) for number in range(40)}
     view = ClusterState(POLICY, nodes, slots=100)
     for number, node in enumerate(nodes.values()):
@@ -57,7 +57,7 @@ def running(number: int, node: Node, *, ran_on: str = "") -> Worker:
     return Worker(f"w{number}", f"w-uid-{number}", node.uid, ran_on, number=number + 1)
 
 
-def test_slots_are_taken_by_workers_of_nodes_that_are_there() -> None:
+def test_slots_are_taken_by_workers_of_existing_nodes() -> None:
     node = Node("a", "node-uid")
     nodes = {"a": node}
     view = ClusterState(POLICY, nodes, slots=1)
@@ -83,7 +83,7 @@ def test_a_node_that_is_being_deleted_gives_its_slot_back() -> None:
     assert view.free_slots == 1
 
 
-def test_a_node_takes_one_slot_however_many_pods_pass_for_its_workers() -> None:
+def test_a_node_takes_one_slot_with_any_number_of_pods() -> None:
     node = Node("a", "node-uid")
     view = ClusterState(POLICY, {"a": node}, slots=2)
     view.node_changed(None, node)
@@ -223,7 +223,7 @@ class TestWhichWorkersCount:
             view.node_changed(before, nodes["a"])
         assert dict(view._managed) == {"pool-99": 1}
 
-    def test_what_was_witnessed_is_about_one_node(self) -> None:
+    def test_witnessed_failures_belong_to_one_node(self) -> None:
         nodes = {"a": self.NODE}
         view = ClusterState(POLICY, nodes, 10)
         view.node_changed(None, self.NODE)
@@ -256,10 +256,12 @@ class TestWhichWorkersCount:
     def test_the_texts_of_a_flood_are_not_kept(self) -> None:
         """A report takes more memory than everything else that is known of a worker."""
         view = self.a_view()
-        told = replace(self.worker(), report=Report((TargetResult("dns", Verdict.FAILED),)), reason="dns: no answer")
+        reported = replace(
+            self.worker(), report=Report((TargetResult("dns", Verdict.FAILED),)), reason="dns: no answer"
+        )
         for attempt in range(2, 18):
-            forged = replace(told, name=f"w{attempt}", uid=f"pod-{attempt}", number=attempt)
+            forged = replace(reported, name=f"w{attempt}", uid=f"pod-{attempt}", number=attempt)
             assert view.trimmed(forged) == forged
             view.worker_changed(None, forged)
-        assert view.trimmed(replace(told, name="w18", number=18)) == replace(self.worker(), name="w18", number=18)
-        assert view.trimmed(told) == told, "the one that is due"
+        assert view.trimmed(replace(reported, name="w18", number=18)) == replace(self.worker(), name="w18", number=18)
+        assert view.trimmed(reported) == reported, "the one that is due"

@@ -52,7 +52,7 @@ def test_every_shell_block_is_run_by_a_test() -> None:
 
 
 @pytest.mark.parametrize(("more", "verbs"), [("", {"get", "list"}), ("upgrade", {"get", "list", "delete"})])
-def test_the_commands_for_karpenter_grant_what_the_page_says(more: str, verbs: set[str]) -> None:
+def test_the_commands_for_karpenter_grant_the_documented_rights(more: str, verbs: set[str]) -> None:
     install, upgrade = blocks((ROOT / KARPENTER).read_text())
     if more:
         (change,) = re.findall(r"--set \S+", upgrade)

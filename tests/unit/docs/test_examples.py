@@ -1,4 +1,4 @@
-"""The examples, as far as they need no cluster. The chart's values are tests/unit/chart/test_chart.py's."""
+"""The examples, as far as they need no cluster. The chart's values are tested in tests/unit/chart/."""
 
 import os
 import shutil
@@ -52,7 +52,7 @@ def checkout(tmp_path: Path) -> Checkout:
     return made
 
 
-def test_the_workers_configuration_says_every_key_with_its_default() -> None:
+def test_the_workers_configuration_lists_every_key_with_its_default() -> None:
     found = yaml.safe_load((EXAMPLES / "worker-config.yaml").read_text())
     without_effect = {"maxRetries", "retryBackoff", "initialCheckTimeoutSeconds"}
     assert found.keys() == worker.TABLE.fields.keys() - without_effect
@@ -62,7 +62,7 @@ def test_the_workers_configuration_says_every_key_with_its_default() -> None:
 
 
 @pytest.mark.parametrize("role", SCRIPTS)
-def test_help_tells_what_can_be_set(checkout: Checkout, role: str) -> None:
+def test_help_lists_the_variables(checkout: Checkout, role: str) -> None:
     for word in ("--help", "-h"):
         done = checkout.run(role, word)
         assert done.returncode == 0
@@ -71,7 +71,7 @@ def test_help_tells_what_can_be_set(checkout: Checkout, role: str) -> None:
 
 
 @pytest.mark.parametrize("role", SCRIPTS)
-def test_without_a_kubeconfig_it_says_where_it_looked(checkout: Checkout, role: str) -> None:
+def test_a_missing_kubeconfig_is_reported_with_the_searched_paths(checkout: Checkout, role: str) -> None:
     done = checkout.run(role, KUBECONFIG="")
     script = SCRIPTS[role].name
     usual = checkout.folder / ".kube" / "config"
@@ -83,28 +83,28 @@ def test_without_a_kubeconfig_it_says_where_it_looked(checkout: Checkout, role: 
 
 
 @pytest.mark.parametrize("role", SCRIPTS)
-def test_of_several_kubeconfigs_the_first_that_is_there_counts(checkout: Checkout, role: str) -> None:
+def test_the_first_existing_kubeconfig_is_used(checkout: Checkout, role: str) -> None:
     done = checkout.run(role, KUBECONFIG=f"/nonexistent:{checkout.kubeconfig}:/other")
     assert done.returncode == 0
     assert str(checkout.kubeconfig) in done.stdout
 
 
 @pytest.mark.parametrize("role", SCRIPTS)
-def test_without_a_program_it_says_what_makes_it(tmp_path: Path, role: str) -> None:
+def test_a_missing_program_is_reported_with_the_build_command(tmp_path: Path, role: str) -> None:
     done = Checkout(tmp_path).run(role)
     assert done.returncode == 1
     assert f"`make build-{role}` makes bin/kube-node-ready-{role}" in done.stderr
 
 
 @pytest.mark.parametrize("role", SCRIPTS)
-def test_a_configuration_that_is_not_there_is_named(checkout: Checkout, role: str) -> None:
+def test_a_missing_configuration_is_named(checkout: Checkout, role: str) -> None:
     done = checkout.run(role, CONFIG_FILE="/nonexistent/config.yaml")
     assert done.returncode == 2
     assert "there is no configuration /nonexistent/config.yaml" in done.stderr
 
 
 @pytest.mark.parametrize("role", SCRIPTS)
-def test_what_was_built_runs_rather_than_the_checkouts_own(checkout: Checkout, role: str) -> None:
+def test_a_built_program_takes_precedence_over_the_checkout(checkout: Checkout, role: str) -> None:
     assert checkout.run(role).stdout.startswith(".venv/bin:")
     checkout.build("bin")
     done = checkout.run(role)
@@ -114,14 +114,14 @@ def test_what_was_built_runs_rather_than_the_checkouts_own(checkout: Checkout, r
 
 def test_the_controller_gets_its_configuration_and_further_flags(checkout: Checkout) -> None:
     own = checkout.folder / "examples" / "controller-config.yaml"
-    said = checkout.run("controller", "--dry-run", "--log-format=json").stdout.splitlines()[0]
-    assert said == (
+    output = checkout.run("controller", "--dry-run", "--log-format=json").stdout.splitlines()[0]
+    assert output == (
         f".venv/bin: --config={own} --kubeconfig={checkout.kubeconfig} --log-format=console --dry-run --log-format=json"
     )
     assert f"--config={checkout.kubeconfig} " in checkout.run("controller", CONFIG_FILE=str(checkout.kubeconfig)).stdout
 
 
-def test_the_worker_gets_a_name_and_looks_for_no_pod_around_it(checkout: Checkout) -> None:
+def test_the_worker_gets_a_name_and_runs_outside_a_pod(checkout: Checkout) -> None:
     own = checkout.folder / "examples" / "worker-config.yaml"
     started, environ = checkout.run("worker", KUBERNETES_SERVICE_HOST="10.96.0.1").stdout.splitlines()
     assert started == ".venv/bin: --dry-run"

@@ -38,6 +38,10 @@ BANNED = {
 }
 PATTERN = re.compile(r"\b(?:" + "|".join(BANNED) + r")\b", re.IGNORECASE)
 MAY = re.compile(r"\bmay\b")
+OLD_NAMES = re.compile(
+    r"\b(?:said|says?|wanted|refus(?:al|es?|ed)|mistakes?|amiss|lest|of ones own|someone|taken? off|has the say|rush)\b"
+)
+"""Words of old names of tests."""
 
 
 def without_code(text: str) -> str:
@@ -111,6 +115,14 @@ def explanations() -> dict[str, str]:
     return {_name(path): without_code("\n".join(notes(path.read_text()))) for path in paths}
 
 
+def names(code: str) -> str:
+    """Return the names of a module's tests as sentences."""
+    defined = (
+        node.name for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return "".join(f"{name.replace('_', ' ')}.\n" for name in defined if name.startswith("test_"))
+
+
 def _modules(*folders: str) -> list[Path]:
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     return sorted(path for path in paths if not path.stem.endswith("_pb2"))
@@ -121,21 +133,28 @@ def _name(path: Path) -> str:
 
 
 PROSE, MODULES, EXPLANATIONS = prose(), modules(), explanations()
+TESTS = {_name(path): path.read_text() for path in _modules("tests") if path != Path(__file__)}
 
 
 @pytest.mark.parametrize("name", sorted(PROSE))
-def test_documents_speak_the_language_of_the_field(name: str) -> None:
+def test_documents_use_the_language_of_the_field(name: str) -> None:
     assert found(PROSE[name], may=name.endswith((".md", ".json"))) == []
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_messages_speak_the_language_of_the_field(name: str) -> None:
+def test_messages_use_the_language_of_the_field(name: str) -> None:
     assert found(MODULES[name], may=True) == []
 
 
 @pytest.mark.parametrize("name", sorted(EXPLANATIONS))
-def test_docstrings_and_comments_speak_the_language_of_the_field(name: str) -> None:
+def test_docstrings_and_comments_use_the_language_of_the_field(name: str) -> None:
     assert found(EXPLANATIONS[name]) == []
+
+
+@pytest.mark.parametrize("name", sorted(TESTS))
+def test_names_and_comments_of_tests_use_the_language_of_the_field(name: str) -> None:
+    assert found(without_code("\n".join(notes(TESTS[name])))) == []
+    assert found(names(TESTS[name]), may=True) + OLD_NAMES.findall(names(TESTS[name])) == []
 
 
 @pytest.mark.parametrize(
@@ -153,6 +172,10 @@ def test_docstrings_and_comments_speak_the_language_of_the_field(name: str) -> N
 )
 def test_planted_phrases_are_found(text: str, hits: int) -> None:
     assert len(found(text)) == hits
+
+
+def test_planted_names_are_found() -> None:
+    assert len(found(names("def test_nobody_is_told_at_once(): ...\n\n\ndef test_there_is_no_token(): ..."))) == 3
 
 
 def test_code_is_ignored_and_strings_are_separate_from_docstrings() -> None:

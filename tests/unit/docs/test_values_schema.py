@@ -28,7 +28,7 @@ def config(schema: Any) -> Any:  # noqa: ANN401  JSON
         ("worker", "configMapName", "maxLength", 5),
     ],
 )
-def test_what_a_table_decides_is_written_again(section: str, key: str, keyword: str, value: object) -> None:
+def test_a_changed_table_updates_the_schema(section: str, key: str, keyword: str, value: object) -> None:
     schema = json.loads(TEXT)
     config(schema)[section]["properties"][key][keyword] = value
     written = json.loads(values_schema.rewritten(json.dumps(schema)))
@@ -44,14 +44,14 @@ def test_what_a_table_decides_is_written_again(section: str, key: str, keyword: 
     assert written == original
 
 
-def test_a_key_that_no_table_has_goes_and_a_missing_one_comes_back() -> None:
+def test_unknown_keys_are_removed_and_missing_ones_added() -> None:
     schema = json.loads(TEXT)
     config(schema)["metrics"]["properties"]["prot"] = {"type": "integer"}
     del config(schema)["metrics"]["properties"]["perNode"]
     assert json.loads(values_schema.rewritten(json.dumps(schema))) == json.loads(TEXT)
 
 
-def test_what_the_chart_adds_stays() -> None:
+def test_additions_of_the_chart_are_kept() -> None:
     schema = json.loads(TEXT)
     added = {"not": {"const": 7}}
     config(schema)["reconciliation"]["properties"]["maxRetries"] |= added

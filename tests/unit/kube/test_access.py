@@ -33,19 +33,19 @@ def written(folder: Path, content: object) -> Path:
     return file
 
 
-def test_a_kubeconfig_says_where_and_in_which_namespace(tmp_path: Path) -> None:
+def test_a_kubeconfig_sets_server_and_namespace(tmp_path: Path) -> None:
     found = access(written(tmp_path, a_config({"token": "secret"})))
     assert (found.server, found.namespace) == ("https://192.0.2.1:6443/prefix", "mine")
 
 
-def test_a_broken_kubeconfig_is_refused_in_one_sentence_that_names_it(tmp_path: Path) -> None:
+def test_a_broken_kubeconfig_is_rejected_in_one_line_that_names_it(tmp_path: Path) -> None:
     file = written(tmp_path, a_config() | {"current-context": "there"})
     with pytest.raises(AccessError) as refused:
         access(file)
     assert str(refused.value) == f'{file}: there is no context "there"; it has "here"'
 
 
-def test_a_certificate_that_cannot_be_used_is_refused_at_once(tmp_path: Path) -> None:
+def test_an_unusable_certificate_is_rejected_immediately(tmp_path: Path) -> None:
     (tmp_path / "pem").write_text("no certificate")
     for content in (a_config(authority="pem"), a_config({"client-certificate": "pem", "client-key": "pem"})):
         with pytest.raises(AccessError, match=r"certificate.* is invalid"):
@@ -68,7 +68,7 @@ def login(folder: Path, user: dict[str, Any]) -> TokenSource:
     return TokenSource(found)
 
 
-def test_a_rotated_token_file_is_noticed_after_a_minute(tmp_path: Path) -> None:
+def test_a_rotated_token_file_is_detected_after_a_minute(tmp_path: Path) -> None:
     """Its path is relative to the kubeconfig's."""
     (tmp_path / "token").write_text("first\n")
 
@@ -83,7 +83,7 @@ def test_a_rotated_token_file_is_noticed_after_a_minute(tmp_path: Path) -> None:
     virtual_time.run(main())
 
 
-def test_a_refused_token_file_is_read_again_at_once(tmp_path: Path) -> None:
+def test_a_rejected_token_file_is_read_again_immediately(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("first")
 
     async def main() -> None:
@@ -104,7 +104,7 @@ def test_a_refused_token_file_is_read_again_at_once(tmp_path: Path) -> None:
         ({}, ""),
     ],
 )
-def test_what_cannot_be_renewed_is_shown_for_ever(tmp_path: Path, user: dict[str, Any], header: str) -> None:
+def test_credentials_that_cannot_be_renewed_are_kept(tmp_path: Path, user: dict[str, Any], header: str) -> None:
     async def main() -> None:
         shown = login(tmp_path, user)
         first = await shown.identity()
@@ -172,7 +172,7 @@ def test_another_client_certificate_is_announced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("token", ["secret\r\nX: y", "secret\x00", "secrét"])
-def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(tmp_path: Path, token: str) -> None:
+def test_a_token_that_cannot_be_sent_is_rejected_and_not_shown(tmp_path: Path, token: str) -> None:
     (tmp_path / "token").write_text(token)
     with pytest.raises(AccessError, match=r"no credentials for .*: the token in .* is invalid") as refused:
         asyncio.run(login(tmp_path, {"tokenFile": "token"}).identity())

@@ -1,4 +1,4 @@
-"""The Lease and what is written: whoever lost the one must not do the other."""
+"""Writes require the Lease: without it nothing is written."""
 
 import asyncio
 import ssl
@@ -20,7 +20,7 @@ def access_to(port: int) -> Access:
 
 
 @on_both_loops
-async def test_a_write_that_waited_for_its_turn_is_not_sent_once_the_lease_is_lost() -> None:
+async def test_a_queued_write_is_not_sent_after_the_lease_is_lost() -> None:
     held = True
 
     def before_write() -> None:
@@ -45,7 +45,7 @@ async def test_a_write_that_waited_for_its_turn_is_not_sent_once_the_lease_is_lo
 
 
 @on_both_loops
-async def test_whoever_cannot_renew_credentials_leaves_no_connection_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_renewal_leaks_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails(_token_source: TokenSource, _refused: str | None) -> bool:
         raise AccessError("the plugin ended with 1")
 

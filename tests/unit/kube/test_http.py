@@ -30,7 +30,7 @@ async def test_a_connection_serves_one_request_after_another() -> None:
 
 
 @on_both_loops
-async def test_requests_at_the_same_time_have_connections_of_their_own() -> None:
+async def test_concurrent_requests_use_separate_connections() -> None:
     async with speaking(saying(HELLO)) as (server, pool):
         assert await asyncio.gather(*(ask(pool) for _ in range(5))) == [b"hello"] * 5
         assert server.connections == 5
@@ -39,7 +39,7 @@ async def test_requests_at_the_same_time_have_connections_of_their_own() -> None
 
 
 @on_both_loops
-async def test_a_body_says_its_length() -> None:
+async def test_a_body_has_a_content_length() -> None:
     async with speaking(saying(HELLO)) as (server, pool):
         await ask(pool, "POST", b"")
         assert "Content-Length: 0\r\n" in server.heads[0]
@@ -47,7 +47,7 @@ async def test_a_body_says_its_length() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 @on_both_loops
-async def test_an_answer_may_come_in_any_pieces(size: int) -> None:
+async def test_a_response_can_arrive_in_any_pieces(size: int) -> None:
     whole = CHUNKED + b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
     async with speaking(saying(*pieces)) as (server, pool):
@@ -98,7 +98,7 @@ def tls(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
 
 
 @on_both_loops
-async def test_who_reads_slowly_stops_the_server_and_loses_nothing(tls: Path | None) -> None:
+async def test_a_slow_reader_applies_backpressure_and_loses_nothing(tls: Path | None) -> None:
     flood = Flood()
     async with speaking(flood.speaks, tls=tls) as (server, pool):
         async with await pool.send("GET", "/", {}, None) as answer:
@@ -109,7 +109,7 @@ async def test_who_reads_slowly_stops_the_server_and_loses_nothing(tls: Path | N
 
 
 @on_both_loops
-async def test_what_comes_during_a_nap_waits_until_it_ends(tls: Path | None) -> None:
+async def test_data_during_a_nap_waits_until_its_end(tls: Path | None) -> None:
     flood, asleep = Flood(), asyncio.Event()
     naps = 0
 
@@ -128,8 +128,8 @@ async def test_what_comes_during_a_nap_waits_until_it_ends(tls: Path | None) -> 
 
 
 @on_both_loops
-async def test_what_is_handed_over_in_the_middle_of_a_nap_is_not_forgotten() -> None:
-    """A transport may still have something in hand when it is told to pause."""
+async def test_data_received_during_a_nap_is_not_lost() -> None:
+    """A transport can still deliver data after it was paused."""
     heard: list[bytes] = []
 
     async with speaking(saying(CHUNKED + b"1\r\na\r\n")) as (_, pool), await pool.send("GET", "/", {}, None) as answer:
@@ -144,7 +144,7 @@ async def test_what_is_handed_over_in_the_middle_of_a_nap_is_not_forgotten() -> 
 
 
 @on_both_loops
-async def test_a_broken_answer_is_no_reason_for_a_nap() -> None:
+async def test_a_broken_response_causes_no_nap() -> None:
     def speaks(server: Server) -> Speaks:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await server.hear(reader)
@@ -166,7 +166,7 @@ async def test_an_interim_answer_is_not_the_answer() -> None:
 
 
 @on_both_loops
-async def test_more_than_was_asked_for_is_not_the_next_answer() -> None:
+async def test_extra_responses_are_not_the_next_response() -> None:
     async with speaking(saying(HELLO + HELLO)) as (server, pool):
         assert [await ask(pool), await ask(pool)] == [b"hello", b"hello"]
         assert server.connections == 2
@@ -182,7 +182,7 @@ async def test_more_than_was_asked_for_is_not_the_next_answer() -> None:
     ids=["no content", "closing", "a long header"],
 )
 @on_both_loops
-async def test_a_connection_is_kept_or_not_as_the_answer_says(answer: bytes, body: bytes, connections: int) -> None:
+async def test_a_connection_is_kept_as_the_response_specifies(answer: bytes, body: bytes, connections: int) -> None:
     async with speaking(saying(answer)) as (server, pool):
         assert [await ask(pool), await ask(pool)] == [body, body]
         assert server.connections == connections
@@ -218,7 +218,7 @@ async def test_nothing_is_sent_without_permission() -> None:
 
 
 @on_both_loops
-async def test_an_answer_that_goes_silent_is_a_timeout() -> None:
+async def test_an_answer_that_stalls_is_a_timeout() -> None:
     async with speaking(saying(CHUNKED + b"1\r\na\r\n")) as (_, pool), await pool.send("GET", "/", {}, None) as answer:
         parts = answer.chunks(0.05)
         assert await anext(parts) == b"a"
@@ -238,14 +238,14 @@ def closing_when_idle(server: Server) -> Speaks:
 
 
 @on_both_loops
-async def test_a_look_is_repeated_when_a_kept_connection_turns_out_closed() -> None:
+async def test_a_read_is_repeated_if_a_kept_connection_is_closed() -> None:
     async with speaking(closing_when_idle) as (server, pool):
         assert [await ask(pool) for _ in range(3)] == [b"hello"] * 3
         assert server.connections == 3
 
 
 @on_both_loops
-async def test_a_write_is_not_repeated_on_its_own() -> None:
+async def test_a_write_is_not_repeated_automatically() -> None:
     async with speaking(closing_when_idle) as (_, pool):
         await ask(pool)
         with pytest.raises(ConnectionBroken, match="the server closed the connection"):
@@ -267,14 +267,14 @@ async def test_an_answer_cut_short_is_broken() -> None:
 
 
 @on_both_loops
-async def test_what_is_no_http_is_broken() -> None:
+async def test_a_response_that_is_not_http_is_broken() -> None:
     async with speaking(saying(b"SSH-2.0-OpenSSH_9.2\r\n")) as (_, pool):
         with pytest.raises(ConnectionBroken, match="the response is not HTTP"):
             await ask(pool)
 
 
 @on_both_loops
-async def test_who_leaves_in_the_middle_leaves_no_connection_behind() -> None:
+async def test_a_canceled_request_leaks_no_connection() -> None:
     async with speaking(saying(CHUNKED + b"1\r\na\r\n")) as (server, pool):
         for _ in range(2):
             async with await pool.send("GET", "/", {}, None) as answer:
@@ -287,7 +287,7 @@ async def test_who_leaves_in_the_middle_leaves_no_connection_behind() -> None:
 
 
 @on_both_loops
-async def test_a_caller_that_leaves_while_connecting_does_not_break_the_next_connection(tls: Path | None) -> None:
+async def test_a_cancellation_while_connecting_does_not_break_the_next_connection(tls: Path | None) -> None:
     """Whichever step of connecting is canceled: a transport left behind would claim the next socket of that number."""
     async with speaking(saying(HELLO), tls=tls) as (_, pool):
         for steps in range(40):
@@ -316,9 +316,7 @@ SPLIT = "x HTTP/1.1\r\nHost: h\r\n\r\nDELETE /api/v1/nodes/victim HTTP/1.1\r\nX-
     ids=["target", "header value", "header name", "method", "framing", "not ASCII"],
 )
 @on_both_loops
-async def test_a_request_that_would_be_another_one_is_not_sent(
-    method: str, target: str, headers: dict[str, str]
-) -> None:
+async def test_a_request_with_injected_lines_is_not_sent(method: str, target: str, headers: dict[str, str]) -> None:
     async with speaking(saying(HELLO)) as (server, pool):
         with pytest.raises(ValueError, match="is invalid; expected"):
             await pool.send(method, target, headers, None)
@@ -326,7 +324,7 @@ async def test_a_request_that_would_be_another_one_is_not_sent(
         assert await ask(pool) == b"hello"
 
 
-def test_a_server_that_cannot_be_a_host_is_refused() -> None:
+def test_a_server_that_cannot_be_a_host_is_rejected() -> None:
     with pytest.raises(ValueError, match=r"^host: ") as error:
         ConnectionPool("https://user:secret@host", None, {})
     assert "secret" not in str(error.value)
@@ -357,7 +355,7 @@ FINAL = b"Content-Length: 5\r\n\r\nhello"
     ],
 )
 @on_both_loops
-async def test_an_answer_beyond_a_limit_or_of_two_meanings_is_broken(answer: bytes, complaint: str) -> None:
+async def test_an_oversized_or_ambiguous_response_is_broken(answer: bytes, complaint: str) -> None:
     async with speaking(saying(answer)) as (_, pool):
         with pytest.raises(ConnectionBroken, match=complaint):
             async with asyncio.timeout(10):
@@ -376,7 +374,7 @@ async def test_an_answer_beyond_a_limit_or_of_two_meanings_is_broken(answer: byt
     ids=["header", "reason", "chunk extension", "trailer"],
 )
 @on_both_loops
-async def test_what_never_ends_is_not_read_for_ever(begin: bytes, piece: bytes) -> None:
+async def test_an_endless_response_is_not_read_completely(begin: bytes, piece: bytes) -> None:
     sent = 0
 
     def speaks(server: Server) -> Speaks:
@@ -442,7 +440,7 @@ async def test_a_connection_on_which_something_follows_the_answer_is_not_used_ag
 
 
 @on_both_loops
-async def test_a_body_that_broke_a_limit_is_not_whole_because_the_server_closes() -> None:
+async def test_an_oversized_body_is_not_complete_when_the_server_closes() -> None:
     """Both can be noticed in the same turn of the event loop."""
     answer = b"HTTP/1.1 200 OK\r\n\r\n"
     async with speaking(saying(answer)) as (_, pool), await pool.send("GET", "/", {}, None) as found:

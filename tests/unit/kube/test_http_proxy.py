@@ -39,7 +39,7 @@ async def test_requests_go_through_the_proxy(tmp_path: Path, scheme: str) -> Non
 
 
 @on_both_loops
-async def test_a_proxy_that_is_gone_is_named_and_not_avoided(tmp_path: Path) -> None:
+async def test_an_unavailable_proxy_is_named_and_not_bypassed(tmp_path: Path) -> None:
     async with speaking(saying(HELLO), tls=tmp_path) as (server, direct):
         with forward_proxy("http") as through:
             gone = proxy.parse(through.url)
@@ -50,7 +50,7 @@ async def test_a_proxy_that_is_gone_is_named_and_not_avoided(tmp_path: Path) -> 
 
 
 @on_both_loops
-async def test_a_proxy_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unresponsive_proxy_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_CONNECT_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         through = proxy.parse(f"socks5://127.0.0.1:{silent.getsockname()[1]}")

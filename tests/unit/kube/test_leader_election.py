@@ -95,7 +95,7 @@ def test_in_virtual_time(scenario: Scenario) -> None:
     play(lambda stage, _: scenario(stage))
 
 
-def test_the_right_to_write_counts_from_before_the_renewal_was_sent() -> None:
+def test_a_renewal_counts_from_the_time_it_was_sent() -> None:
     async def scenario(stage: Stage, _: Memory) -> None:
         lease = stage.candidate("one")
         await lease.acquire()
@@ -132,7 +132,7 @@ def test_a_release_right_after_a_lost_answer_still_releases() -> None:
     play(scenario)
 
 
-def test_holding_costs_one_write_a_period_and_no_read() -> None:
+def test_holding_takes_one_write_per_period_and_no_read() -> None:
     async def scenario(stage: Stage, memory: Memory) -> None:
         async with holding(stage.candidate("one")):
             memory.calls.clear()
@@ -143,7 +143,7 @@ def test_holding_costs_one_write_a_period_and_no_read() -> None:
     play(scenario)
 
 
-def test_whoever_may_not_have_leases_is_told_so_and_keeps_trying() -> None:
+def test_a_missing_permission_on_leases_is_logged_and_retried() -> None:
     async def scenario(stage: Stage, memory: Memory) -> None:
         complaints: list[str] = []
         lease = LeaderElector(memory, stage.terms("one"), on_error=complaints.append)
@@ -180,11 +180,11 @@ def test_a_lost_lease_can_be_acquired_again() -> None:
 
 
 @pytest.mark.parametrize("times", [(10, 10, 2), (15, 2, 2), (15, 10, 0)])
-def test_times_that_would_let_two_write_are_refused(times: tuple[float, float, float]) -> None:
+def test_unsafe_lease_durations_are_rejected(times: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="each must be longer than the next"):
         LeaseConfig("here", "leader", "one", *times)
 
 
-def test_a_holder_without_a_name_is_refused() -> None:
+def test_a_holder_without_a_name_is_rejected() -> None:
     with pytest.raises(ValueError, match=r'^identity: "" is invalid; expected'):
         LeaseConfig("here", "leader", "")

@@ -12,7 +12,7 @@ from tests.support.virtual_time import now
 
 
 async def moments(limit: TokenBucket, count: int) -> list[float]:
-    """When each of so many callers, who all come at once, may go."""
+    """The times at which each of several simultaneous callers proceeds."""
     began = now()
     passed: list[tuple[int, float]] = []
 
@@ -25,16 +25,16 @@ async def moments(limit: TokenBucket, count: int) -> list[float]:
     return [moment for _, moment in passed]
 
 
-def test_a_burst_passes_at_once_and_the_rest_at_the_rate() -> None:
+def test_a_burst_passes_immediately_and_the_rest_at_the_rate() -> None:
     passed = virtual_time.run(moments(TokenBucket(qps=10, burst=3), 6))
     assert passed == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3])
 
 
-def test_qps_0_is_no_limit() -> None:
+def test_qps_0_disables_the_limit() -> None:
     assert virtual_time.run(moments(TokenBucket(qps=0), 1000)) == [0] * 1000
 
 
-def test_a_rest_earns_a_new_burst_and_no_more() -> None:
+def test_an_idle_period_restores_one_burst() -> None:
     async def twice() -> list[float]:
         limit = TokenBucket(qps=10, burst=3)
         await moments(limit, 3)
@@ -71,6 +71,6 @@ def test_no_window_of_time_holds_more_than_burst_and_rate_allow(qps: float, burs
     ("qps", "burst", "complaint"),
     [(-1, 1, "qps: -1 is invalid; expected 0 .no limit. or more"), (5, 0, "burst: 0 is invalid; expected 1 or more")],
 )
-def test_a_limit_that_makes_no_sense_is_refused(qps: float, burst: int, complaint: str) -> None:
+def test_an_invalid_limit_is_rejected(qps: float, burst: int, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         TokenBucket(qps, burst)

@@ -1,4 +1,4 @@
-"""The queue of keys: none lost, none twice at once, none too early."""
+"""The queue of keys: none lost, none processed twice simultaneously, none too early."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -40,7 +40,7 @@ def test_a_key_added_many_times_is_handed_out_once() -> None:
     in_virtual_time(main())
 
 
-def test_what_waited_is_gone_after_a_clear_and_later_keys_come() -> None:
+def test_clear_removes_waiting_keys_and_accepts_later_ones() -> None:
     async def main() -> None:
         waits: list[float] = []
         queue = WorkQueue(on_wait=waits.append)
@@ -82,7 +82,7 @@ def test_a_key_keeps_its_earliest_time(first: float, second: float) -> None:
     in_virtual_time(main())
 
 
-def test_an_earlier_key_wakes_those_who_already_wait_for_a_later_one() -> None:
+def test_an_earlier_key_wakes_waiters_for_a_later_one() -> None:
     async def main() -> None:
         queue, began = WorkQueue(), now()
         queue.add("later", after=60)
@@ -107,7 +107,7 @@ def test_keys_that_are_due_together_are_taken_together() -> None:
     in_virtual_time(main())
 
 
-def test_a_key_added_while_in_work_comes_again_when_done_and_not_before() -> None:
+def test_a_key_added_while_processing_is_requeued_when_done() -> None:
     async def main() -> None:
         queue = WorkQueue()
         queue.add("a")
@@ -146,7 +146,7 @@ def test_retries_back_off_to_half_a_minute_until_forgotten() -> None:
     in_virtual_time(main())
 
 
-def test_a_key_may_fail_for_ever() -> None:
+def test_a_key_can_fail_indefinitely() -> None:
     async def main() -> None:
         queue = WorkQueue()
         for _ in range(5000):
@@ -175,8 +175,8 @@ def test_depth_counts_what_is_due_and_waiting_measures_how_long() -> None:
     in_virtual_time(main())
 
 
-def test_a_worker_that_is_cancelled_leaves_its_key_to_another() -> None:
-    """It may be cancelled after it was woken and before it took the key."""
+def test_a_canceled_worker_leaves_its_key_to_another() -> None:
+    """It can be canceled after it was woken and before it took the key."""
 
     async def main() -> None:
         queue = WorkQueue()
@@ -192,7 +192,7 @@ def test_a_worker_that_is_cancelled_leaves_its_key_to_another() -> None:
     in_virtual_time(main())
 
 
-def test_moved_keys_leave_no_growing_heap_behind() -> None:
+def test_rescheduled_keys_do_not_grow_the_heap() -> None:
     async def main() -> None:
         queue = WorkQueue()
         for _ in range(10_000):
@@ -214,23 +214,23 @@ steps = st.one_of(
 
 
 @given(st.lists(steps, max_size=40), st.integers(1, 3), st.lists(st.sampled_from([0, 0.2, 2]), min_size=1, max_size=5))
-def test_no_key_is_lost_or_in_work_twice_or_early(
+def test_no_key_is_lost_duplicated_or_early(
     script: list[tuple[str, str, float]], workers: int, labour: list[float]
 ) -> None:
-    """Whatever is added when, by however many workers taken, and whoever leaves in between."""
+    """Whatever is added when, with any number of workers, some of which are canceled."""
     in_virtual_time(_play(script, workers, labour))
 
 
 async def _play(script: list[tuple[str, str, float]], workers: int, labour: list[float]) -> None:
     queue = WorkQueue()
-    wanted: dict[str, float] = {}
+    expected: dict[str, float] = {}
     in_work: set[str] = set()
 
     async def work() -> None:
         for turn in range(10_000):
             key = await queue.get()
             assert key not in in_work
-            assert wanted.pop(key) <= now()
+            assert expected.pop(key) <= now()
             in_work.add(key)
             await asyncio.shield(asyncio.create_task(finish(key, labour[turn % len(labour)])))
 
@@ -243,14 +243,14 @@ async def _play(script: list[tuple[str, str, float]], workers: int, labour: list
     for what, key, seconds in script:
         if what == "add":
             queue.add(key, seconds)
-            wanted[key] = min(wanted.get(key, float("inf")), now() + seconds)
+            expected[key] = min(expected.get(key, float("inf")), now() + seconds)
         elif what == "sleep":
             await asyncio.sleep(seconds)
         else:
             crew.append(asyncio.create_task(work()))
             crew.pop(0).cancel()
     await asyncio.sleep(200)
-    assert not wanted, "keys were lost"
+    assert not expected, "keys were lost"
     assert not in_work
     for worker in crew:
         assert not worker.done(), worker.exception()

@@ -58,7 +58,7 @@ class TestPlugin:
         assert printing(status, certificate="static").fetch() == identity
 
     @pytest.mark.parametrize("version", [V1, V1BETA1])
-    def test_it_learns_what_is_asked_for(self, tmp_path: Path, version: str) -> None:
+    def test_it_receives_the_exec_info(self, tmp_path: Path, version: str) -> None:
         notes = tmp_path / "notes"
         script = """echo "$KUBERNETES_EXEC_INFO" > "$NOTES"; echo '{"status": {"token": "'$WHOSE'"}}'"""
         environ = {"WHOSE": "plugins", "NOTES": str(notes), "KUBERNETES_EXEC_INFO": "replaced"}
@@ -131,7 +131,7 @@ class TestPlugin:
         with pytest.raises(CredentialsError, match="has more than 1048576 characters or contains itself"):
             printing({"token": "t"}, cluster={"config": {"a": value}}).fetch()
 
-    def test_its_messages_to_the_user_are_seen(self, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_its_messages_to_the_user_are_shown(self, capfd: pytest.CaptureFixture[str]) -> None:
         a_plugin("""echo open https://example.com/device >&2; echo '{"status": {"token": "t"}}'""").fetch()
         assert capfd.readouterr().err == "open https://example.com/device\n"
 
@@ -171,7 +171,7 @@ class TestCache:
         assert second.authorization == "Bearer 2"
         assert kept.renew(first) is second, "it was renewed meanwhile"
 
-    def test_what_cannot_be_renewed_stays(self) -> None:
+    def test_credentials_that_cannot_be_renewed_stay(self) -> None:
         kept = Credentials(Static(Identity("Bearer fixed")))
         assert kept.renew(kept.get()) == kept.get() == Identity("Bearer fixed")
 

@@ -82,7 +82,7 @@ class TestConnection:
         assert context.verify_mode is ssl.CERT_REQUIRED
         assert len(context.get_ca_certs()) == 1, "the system's authorities are not trusted"
 
-    def test_verification_is_skipped_only_if_asked_for(self, tmp_path: Path) -> None:
+    def test_tls_verification_is_skipped_only_if_configured(self, tmp_path: Path) -> None:
         found = connection.load(written(tmp_path, a_config(**{"insecure-skip-tls-verify": True})))
         assert found.insecure
         assert found.tls_context("").verify_mode is ssl.CERT_NONE
@@ -329,7 +329,7 @@ def test_a_name_of_a_file_cannot_control_the_terminal(tmp_path: Path) -> None:
 class TestMerging:
     """The rules are kubectl's: tests/cluster/test_kubeconfig.py compares the two."""
 
-    def test_the_first_definition_of_an_entry_wins_whole(self, tmp_path: Path) -> None:
+    def test_the_first_definition_of_an_entry_takes_precedence_whole(self, tmp_path: Path) -> None:
         """Files that do not exist, and empty items, are skipped. A path is relative to the file that names it."""
         (tmp_path / "a").mkdir()
         (tmp_path / "a" / "token").write_text("first")
@@ -339,7 +339,7 @@ class TestMerging:
         assert (found.server, found.namespace) == ("https://192.0.2.1:6443/prefix", "mine")
         assert found.credentials.get().authorization == "Bearer first"
 
-    def test_the_first_current_context_wins(self, tmp_path: Path) -> None:
+    def test_the_first_current_context_takes_precedence(self, tmp_path: Path) -> None:
         first = written(tmp_path, {"contexts": [], "current-context": ""}, "first")
         second = written(tmp_path, a_config(), "second")
         third = written(tmp_path, {"current-context": "there"}, "third")
@@ -397,7 +397,7 @@ class TestOrder:
         Path(folder, "token").unlink()
         assert self.server(folder, self.IN_POD) == "https://home", "as kubectl does without a token"
 
-    def test_a_variable_that_names_no_file_leads_to_the_pods_account_only(self, folder: str, home: Path) -> None:
+    def test_a_variable_without_a_file_falls_back_to_the_pods_account_only(self, folder: str, home: Path) -> None:
         home.mkdir()
         written(home / ".kube", a_config(server="https://home"), "config")
         missing = {"KUBECONFIG": "/nowhere/a:/nowhere/b"}

@@ -31,7 +31,7 @@ def echo() -> Iterator[int]:
         thread = threading.Thread(target=serve)
         thread.start()
         yield listening.getsockname()[1]
-        with socket.create_connection(listening.getsockname()):  # ends a thread that nobody connected to
+        with socket.create_connection(listening.getsockname()):  # ends a thread without connections
             pass
         thread.join()
 
@@ -39,7 +39,7 @@ def echo() -> Iterator[int]:
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
 @pytest.mark.parametrize("login", [None, LOGIN])
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_a_connection_goes_through_the_proxy(echo: int, scheme: str, login: tuple[str, str] | None, host: str) -> None:
+def test_a_connection_uses_the_proxy(echo: int, scheme: str, login: tuple[str, str] | None, host: str) -> None:
     with forward_proxy(scheme, login) as through:
         found = proxy.parse(through.url)
         with socket.create_connection((found.host, found.port)) as made:

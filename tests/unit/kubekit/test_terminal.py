@@ -27,12 +27,12 @@ def test_a_line_has_printable_characters_only(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("letter", "\n\t a節")
-def test_what_documents_can_contain_is_not_hidden(letter: str) -> None:
+def test_printable_characters_are_not_hidden(letter: str) -> None:
     assert not is_hidden(letter)
 
 
 @pytest.mark.parametrize("letter", HOSTILE.replace("]0;title", "").replace("[2J", "").replace("31m", ""))
-def test_what_controls_a_terminal_is_hidden(letter: str) -> None:
+def test_control_characters_are_hidden(letter: str) -> None:
     assert is_hidden(letter)
 
 
@@ -40,7 +40,7 @@ INVISIBLE = "\u3164\uffa0\u115f\u1160\u2800\u034f\ufe0f\U000e0100\U000e0fff\u180
 
 
 @pytest.mark.parametrize("letter", INVISIBLE)
-def test_what_is_invisible_is_hidden(letter: str) -> None:
+def test_invisible_characters_are_hidden(letter: str) -> None:
     """Although `str.isprintable` holds for most of them."""
     assert is_hidden(letter)
     assert on_one_line(f"a{letter}b").isascii()

@@ -46,8 +46,8 @@ def test_a_program_is_built_once(target: build.Target) -> None:
 
 def test_a_program_needs_nothing_of_the_machine_it_runs_on(target: build.Target) -> None:
     program = build.build(target) / "small"
-    said = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
-    assert "not a dynamic executable" in said.stdout + said.stderr
+    output = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
+    assert "not a dynamic executable" in output.stdout + output.stderr
 
 
 def test_another_source_is_another_program(target: build.Target) -> None:
@@ -113,7 +113,7 @@ build.build(build.Target("small", module, **options))
     assert exit_code(build.build(target) / "small") == 7
 
 
-def test_what_killed_builds_left_is_swept_up(target: build.Target) -> None:
+def test_leftovers_of_killed_builds_are_removed(target: build.Target) -> None:
     folder = build.build(target)
     litter = folder.with_name(f"{folder.name}.unfinished")
     litter.mkdir()
@@ -124,20 +124,22 @@ def test_what_killed_builds_left_is_swept_up(target: build.Target) -> None:
     assert not (folder / "half").exists()
 
 
-def test_two_builders_at_once_build_once(target: build.Target, capfd: pytest.CaptureFixture[str]) -> None:
+def test_two_concurrent_builders_build_once(target: build.Target, capfd: pytest.CaptureFixture[str]) -> None:
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(build.build, [target, target])
     assert first == second
     assert capfd.readouterr().err.count("lab: building small (") == 1
 
 
-def test_a_compile_error_is_shown_as_go_says_it(target: build.Target) -> None:
+def test_a_compile_error_is_shown_unmodified(target: build.Target) -> None:
     (target.module / "main.go").write_text("package main\n\nfunc main() { undefinedThing() }\n")
     with pytest.raises(LabError, match=r"small could not be built:\n(.|\n)*undefined: undefinedThing"):
         build.build(target)
 
 
-def test_an_old_go_gets_one_sentence(target: build.Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_go_is_reported_in_one_line(
+    target: build.Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake = tmp_path / "bin" / "go"
     fake.parent.mkdir()
     fake.write_text("#!/bin/sh\necho go version go1.20.1 linux/amd64\n")
@@ -149,7 +151,7 @@ def test_an_old_go_gets_one_sentence(target: build.Target, tmp_path: Path, monke
         build.build(target)
 
 
-def test_no_go_gets_one_sentence(target: build.Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_go_is_reported_in_one_line(target: build.Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(LabError, match=r"^Go 1\.21 or newer is needed to build small, and there is no `go` in PATH"):
         build.build(target)
@@ -169,13 +171,13 @@ def test_the_assets_of_the_environment_are_used_and_nothing_is_built(
         programs.path("kubelet")
 
 
-def test_assets_that_are_no_folder_get_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_assets_that_are_not_a_folder_are_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", "/nowhere")
     with pytest.raises(LabError, match="KUBEBUILDER_ASSETS names /nowhere, which is not a folder"):
         build.programs()
 
 
-def test_an_unknown_kubernetes_gets_one_sentence_that_lists_the_known() -> None:
+def test_an_unknown_kubernetes_version_is_reported_with_the_known_ones() -> None:
     with pytest.raises(LabError, match=r"no Kubernetes '1\.2\.3' in .*; there are 1\.31\.4, 1\.36\.3"):
         build.kubernetes("1.2.3")
 
@@ -192,13 +194,13 @@ class TestAFullDisk:
         yield
         subprocess.run(["umount", cache], check=True)
 
-    def test_gets_one_sentence_before_the_build(self, target: build.Target) -> None:
+    def test_is_reported_in_one_line_before_the_build(self, target: build.Target) -> None:
         with pytest.raises(
             LabError, match=r"has 1 MiB free, and to build small takes about 50 MiB: make room, or set XDG_CACHE_HOME"
         ):
             build.build(target)
 
-    def test_gets_one_sentence_in_the_middle_of_the_build(self, target: build.Target) -> None:
+    def test_is_reported_in_one_line_during_the_build(self, target: build.Target) -> None:
         greedy = dataclasses.replace(target, mebibytes=0)
         with pytest.raises(LabError, match="the disk is full: small could not be built"):
             build.build(greedy)

@@ -35,7 +35,7 @@ def an_event(verb: str, stage: str, resource: str = "pods", **more: object) -> s
 
 
 class TestAudit:
-    def test_a_watch_counts_when_it_begins_and_all_else_when_it_ends(self, tmp_path: Path) -> None:
+    def test_watches_count_at_their_start_and_other_requests_at_their_end(self, tmp_path: Path) -> None:
         log = tmp_path / "audit.log"
         events = [
             an_event("watch", "ResponseStarted"),
@@ -48,7 +48,7 @@ class TestAudit:
         assert calls.count(agent="kube-scheduler") == 2
         assert calls.count(verb="watch", resource="pods", code=200) == 1
 
-    def test_a_line_still_being_written_waits_for_the_next_look(self, tmp_path: Path) -> None:
+    def test_a_partial_line_is_read_later(self, tmp_path: Path) -> None:
         log = tmp_path / "audit.log"
         log.write_text(an_event("get", "ResponseComplete") + "\n" + an_event("get", "ResponseComplete")[:40])
         assert audit.AuditLog(log).calls().count() == 1
@@ -62,7 +62,7 @@ class TestAudit:
         assert calls.count(resource="pods/binding") == 1
         assert calls.count(resource="/readyz") == 1
 
-    def test_no_log_is_no_calls(self, tmp_path: Path) -> None:
+    def test_a_missing_log_has_no_calls(self, tmp_path: Path) -> None:
         assert audit.AuditLog(tmp_path / "none").calls().count() == 0
 
 
@@ -95,7 +95,7 @@ class TestPki:
         assert yaml.safe_load(path.read_text())["users"][0]["user"]["client-key-data"]
 
     @pytest.mark.parametrize(("asked", "believed"), [("localhost", True), ("127.0.0.1", True), ("elsewhere", False)])
-    def test_openssl_believes_a_server_at_its_own_hosts_only(
+    def test_openssl_accepts_a_server_certificate_only_for_its_hosts(
         self, tmp_path: Path, asked: str, *, believed: bool
     ) -> None:
         authority = pki.Authority(tmp_path)
@@ -122,7 +122,7 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> bo
 
 
 class TestWaiting:
-    def test_an_exception_means_not_yet_and_so_does_nothing(self) -> None:
+    def test_an_exception_or_an_empty_result_means_not_yet(self) -> None:
         answers = iter([OSError("refused"), None, False, (), "yes"])
 
         def answer() -> object:
@@ -133,14 +133,14 @@ class TestWaiting:
 
         assert waiting.until("an answer", answer, 5) == "yes"
 
-    def test_too_late_says_what_and_why(self) -> None:
+    def test_a_timeout_reports_what_was_awaited_and_why(self) -> None:
         def refuse() -> None:
             raise OSError("refused")
 
         with pytest.raises(NotReadyInTimeError, match=r"^an answer: not within 0\.1 s; at the last try: refused$"):
             waiting.until("an answer", refuse, 0.1)
 
-    def test_waiting_ends_when_it_has_become_pointless(self) -> None:
+    def test_waiting_ends_when_it_cannot_succeed(self) -> None:
         def dead() -> None:
             raise ComponentDiedError("etcd died")
 
@@ -155,7 +155,7 @@ class TestRuns:
         (tmp_path / "0").mkdir()
         return runs.Run(tmp_path / "0")
 
-    def test_one_that_is_kept_just_now_is_not_abandoned(self, run: runs.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_run_that_is_being_kept_is_not_abandoned(self, run: runs.Run, monkeypatch: pytest.MonkeyPatch) -> None:
         real = cleanup.take_lock
 
         def after_it_is_kept(folder: Path) -> IO[str] | None:
@@ -166,7 +166,7 @@ class TestRuns:
         assert runs.remove_abandoned() == []
         assert run.name == "precious"
 
-    def test_down_waits_for_whoever_is_looking(self, run: runs.Run) -> None:
+    def test_down_waits_for_readers(self, run: runs.Run) -> None:
         run.keep("busy")
         lock = cleanup.take_lock(run.folder)
         assert lock
@@ -183,7 +183,7 @@ class TestProcess:
     def a_process(self, tmp_path: Path, code: str) -> Process:
         return Process("the thing", [sys.executable, "-c", code], tmp_path / "log", {})
 
-    def test_one_that_dies_is_named_with_the_end_of_its_log(self, tmp_path: Path) -> None:
+    def test_a_process_that_dies_is_named_with_the_end_of_its_log(self, tmp_path: Path) -> None:
         process = self.a_process(
             tmp_path, "import sys; print(*range(100), sep='\\n', flush=True); sys.exit('last words')"
         )
@@ -194,7 +194,7 @@ class TestProcess:
             waiting.until("never", lambda: None, 60, alive=process.check)
         process.stop()
 
-    def test_one_that_was_stopped_is_not_dead(self, tmp_path: Path) -> None:
+    def test_a_stopped_process_is_not_dead(self, tmp_path: Path) -> None:
         process = self.a_process(tmp_path, "import time; time.sleep(60)")
         process.start()
         assert process.running
@@ -202,14 +202,14 @@ class TestProcess:
         process.check()
         assert not process.running
 
-    def test_starting_twice_is_refused(self, tmp_path: Path) -> None:
+    def test_starting_twice_is_rejected(self, tmp_path: Path) -> None:
         process = self.a_process(tmp_path, "import time; time.sleep(60)")
         process.start()
         with pytest.raises(LabError, match="the thing is running already"):
             process.start()
         process.stop()
 
-    def test_a_paused_one_can_be_stopped(self, tmp_path: Path) -> None:
+    def test_a_paused_process_can_be_stopped(self, tmp_path: Path) -> None:
         process = self.a_process(tmp_path, "import time; time.sleep(60)")
         process.start()
         process.pause()
@@ -238,7 +238,7 @@ for thread in threads:
 """
 
 
-def test_what_booting_nodes_decode_at_the_same_time_crashes_nobody() -> None:
+def test_concurrent_decoding_by_booting_nodes_does_not_crash() -> None:
     """Most processes did crash, so of four at least one would."""
     command = [sys.executable, "-c", DECODE_AT_THE_SAME_TIME]
     processes = [subprocess.Popen(command) for _ in range(4)]

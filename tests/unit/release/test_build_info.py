@@ -16,7 +16,7 @@ from release.errors import ReleaseError
 BUILD = BuildInfo("1.2.3", "1a2b3c4", "1a2b3c4d5e6f", 1_700_000_000)
 
 
-def test_arguments_win_over_git(tmp_path: Path) -> None:
+def test_arguments_take_precedence_over_git(tmp_path: Path) -> None:
     environ = {"VERSION": "v1.0.0", "COMMIT_HASH": "abc", "BUILD_DATE": "2023-11-14T22:13:20Z"}
     assert build_info.of_checkout(a_checkout(tmp_path), environ) == BuildInfo("1.0.0", "abc", "abc", 1_700_000_000)
 
@@ -26,7 +26,7 @@ def test_a_version_keeps_its_spelling(tmp_path: Path) -> None:
     assert build_info.of_checkout(a_checkout(tmp_path), {"VERSION": "1.0.0-alpha.1"}).version == "1.0.0-alpha.1"
 
 
-def test_the_commit_tells_the_rest(tmp_path: Path) -> None:
+def test_the_commit_determines_the_other_values(tmp_path: Path) -> None:
     checkout = a_checkout(tmp_path, committed=True)
     found = build_info.of_checkout(checkout, {})
     assert (found.version, found.epoch) == ("0.0.1", 1_600_000_000)
@@ -34,7 +34,7 @@ def test_the_commit_tells_the_rest(tmp_path: Path) -> None:
     assert found.commit == found.revision[:7]
 
 
-def test_changes_that_are_not_committed_show(tmp_path: Path) -> None:
+def test_uncommitted_changes_are_marked(tmp_path: Path) -> None:
     checkout = a_checkout(tmp_path, committed=True)
     (checkout / "notes.txt").write_text("no part of a build")
     assert not build_info.of_checkout(checkout, {}).commit.endswith("-dirty")
@@ -42,7 +42,7 @@ def test_changes_that_are_not_committed_show(tmp_path: Path) -> None:
     assert build_info.of_checkout(checkout, {}).commit.endswith("-dirty")
 
 
-def test_an_unpacked_archive_is_source_and_nothing_more(tmp_path: Path) -> None:
+def test_an_unpacked_archive_has_only_a_version(tmp_path: Path) -> None:
     assert build_info.of_checkout(a_checkout(tmp_path), {}) == BuildInfo("0.0.1")
 
 
@@ -65,17 +65,17 @@ def test_a_value_that_cannot_be_used_is_named(tmp_path: Path, environ: dict[str,
 def test_it_is_written_where_the_programs_read_it(tmp_path: Path) -> None:
     checkout = a_checkout(tmp_path)
     build_info.write(checkout, BUILD)
-    said: dict[str, str] = {}
-    exec((checkout / "src/kube_node_ready/__init__.py").read_text(), said)  # noqa: S102
-    told = version.describe(said["__version__"], said["__commit__"], said["__built__"])
-    assert told == "1.2.3 (commit 1a2b3c4, built 2023-11-14T22:13:20Z)"
+    output: dict[str, str] = {}
+    exec((checkout / "src/kube_node_ready/__init__.py").read_text(), output)  # noqa: S102
+    reported = version.describe(output["__version__"], output["__commit__"], output["__built__"])
+    assert reported == "1.2.3 (commit 1a2b3c4, built 2023-11-14T22:13:20Z)"
 
 
-def test_a_checkout_says_that_it_is_one() -> None:
+def test_a_checkout_is_marked_as_source() -> None:
     assert version.describe("1.2.3", "", "") == "1.2.3 (from source)"
 
 
-def test_the_metric_tells_the_same() -> None:
+def test_the_metric_has_the_same_values() -> None:
     (family,) = [
         found for found in Metrics(Policy(())).registry.collect() if found.name == "kube_node_ready_build_info"
     ]

@@ -156,7 +156,7 @@ def test_an_older_image_can_be_rebuilt_from_a_snapshot() -> None:
     assert text.count("[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]") == 3
 
 
-def test_of_a_snapshot_no_other_source_is_used(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_snapshot_no_other_source_is_used(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the machine are not asked, not even for what the snapshot lacks."""
     machine.source("debian", "1.0")
     monkeypatch.setenv(debian.SNAPSHOT, "20261117T000000Z")
@@ -166,7 +166,7 @@ def test_of_a_snapshot_no_other_source_is_used(machine: Machine, monkeypatch: py
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "20261117", "20261117T000000Z\n", "../../x"])
-def test_a_moment_that_is_none_is_an_error(machine: Machine, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+def test_an_invalid_timestamp_is_an_error(machine: Machine, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     monkeypatch.setenv(debian.SNAPSHOT, moment)
     with pytest.raises(ReleaseError, match=r"(?s)DEBIAN_SNAPSHOT: .* is invalid; expected a moment such as"):
         machine.fetched()
@@ -185,7 +185,7 @@ def test_an_archive_that_is_not_an_address_is_an_error(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "Origin: debian\nCodename: bookworm\n",
         "Origin: Debian\nCodename: BOOKWORM\n",
@@ -196,11 +196,13 @@ def test_an_archive_that_is_not_an_address_is_an_error(
         "Origin:\n Debian\nCodename: bookworm\n",
     ],
 )
-def test_no_spelling_of_a_claim_gets_a_package_in(machine: Machine, tmp_path: Path, said: str) -> None:
+def test_no_forged_origin_installs_a_package(machine: Machine, tmp_path: Path, message: str) -> None:
     """Apt takes all of these for Debian's."""
     machine.source("forged", "2.0")
     release = tmp_path / "forged/dists/bookworm/Release"
-    release.write_text(said + release.read_text().replace("Origin: Debian\n", "").replace("Codename: bookworm\n", ""))
+    release.write_text(
+        message + release.read_text().replace("Origin: Debian\n", "").replace("Codename: bookworm\n", "")
+    )
     (package,) = machine.fetched()
     assert package.version == "2.0", "for apt"
     machine.checks_signatures()

@@ -32,7 +32,7 @@ def test_an_archive_with_compiled_modules_is_unpacked_once(tmp_path: Path) -> No
     assert (folder / "thing.py").stat().st_mtime_ns == written
 
 
-def test_what_was_damaged_since_is_unpacked_again(tmp_path: Path) -> None:
+def test_damaged_files_are_unpacked_again(tmp_path: Path) -> None:
     program = an_executable(tmp_path)
     run(program, XDG_CACHE_HOME=tmp_path / "cache")
     (folder,) = (tmp_path / "cache/kube-node-ready/bin").iterdir()
@@ -41,19 +41,19 @@ def test_what_was_damaged_since_is_unpacked_again(tmp_path: Path) -> None:
     assert list(folder.parent.iterdir()) == [folder]
 
 
-def test_where_nothing_can_be_kept_it_runs_all_the_same(tmp_path: Path) -> None:
+def test_without_a_cache_it_still_runs(tmp_path: Path) -> None:
     program = an_executable(tmp_path)
     (tmp_path / "temporary").mkdir()
-    said = run(program, XDG_CACHE_HOME="/proc/nowhere", TMPDIR=tmp_path / "temporary")
-    assert said.stdout.startswith(f"hello from {tmp_path}/temporary/")
-    assert "XDG_CACHE_HOME" in said.stderr
+    output = run(program, XDG_CACHE_HOME="/proc/nowhere", TMPDIR=tmp_path / "temporary")
+    assert output.stdout.startswith(f"hello from {tmp_path}/temporary/")
+    assert "XDG_CACHE_HOME" in output.stderr
     assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_an_unsupported_python_gets_an_error_that_lists_the_supported_ones(tmp_path: Path) -> None:
-    said = run(an_executable(tmp_path, pythons=["2.7"]))
-    assert said.returncode == 1
-    assert "carries compiled modules for Python 2.7; " in said.stderr
+    output = run(an_executable(tmp_path, pythons=["2.7"]))
+    assert output.returncode == 1
+    assert "carries compiled modules for Python 2.7; " in output.stderr
 
 
 def test_the_same_content_is_the_same_archive() -> None:
@@ -176,8 +176,8 @@ def test_a_cache_that_was_tampered_with_is_unpacked_again(program: Path, cache: 
     folder = unpacked(cache)
     identity = folder.stat().st_ino
     tampered(folder, what)
-    said = run(program, XDG_CACHE_HOME=cache)
-    assert (said.stdout, said.stderr) == (f"hello from {folder}/thing.py\n", "")
+    output = run(program, XDG_CACHE_HOME=cache)
+    assert (output.stdout, output.stderr) == (f"hello from {folder}/thing.py\n", "")
     assert folder.stat().st_ino != identity
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     assert sorted(path.name for path in folder.iterdir()) == ["__pycache__", "thing.py"]
@@ -185,7 +185,7 @@ def test_a_cache_that_was_tampered_with_is_unpacked_again(program: Path, cache: 
 
 @needs_root
 @pytest.mark.parametrize("what", ["the folder", "a file", "a folder of bytecode"])
-def test_what_another_user_owns_is_unpacked_again(program: Path, cache: Path, what: str) -> None:
+def test_files_of_another_user_are_unpacked_again(program: Path, cache: Path, what: str) -> None:
     folder = unpacked(cache)
     give_to_another({"the folder": folder, "a file": folder / "thing.py"}.get(what, folder / "__pycache__"))
     assert run(program, XDG_CACHE_HOME=cache).stdout == f"hello from {folder}/thing.py\n"
@@ -199,9 +199,9 @@ def test_a_cache_below_another_users_folder_is_not_used(program: Path, cache: Pa
     unpacked(cache).joinpath("json.py").write_text(EVIL)
     os.chown(cache / above, ANOTHER, ANOTHER)
     before = sorted(cache.rglob("*"))
-    said = run(program, XDG_CACHE_HOME=cache, TMPDIR=tmp_path)
-    assert said.stdout.startswith(f"hello from {tmp_path}/kube-node-ready-")
-    assert f"unpacking for this run only: {os.path.normpath(cache / above)} belongs to user {ANOTHER}" in said.stderr
+    output = run(program, XDG_CACHE_HOME=cache, TMPDIR=tmp_path)
+    assert output.stdout.startswith(f"hello from {tmp_path}/kube-node-ready-")
+    assert f"unpacking for this run only: {os.path.normpath(cache / above)} belongs to user {ANOTHER}" in output.stderr
     assert sorted(cache.rglob("*")) == before
 
 
@@ -218,8 +218,8 @@ def test_nothing_is_made_in_another_users_cache(program: Path, tmp_path: Path) -
 def test_another_users_folder_for_temporary_files_is_not_used(program: Path, tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     os.chown(tmp_path / "temporary", ANOTHER, ANOTHER)
-    said = run(program, XDG_CACHE_HOME="/proc/nowhere", TMPDIR=tmp_path / "temporary")
-    assert said.stdout.startswith("hello from /tmp/kube-node-ready-")
+    output = run(program, XDG_CACHE_HOME="/proc/nowhere", TMPDIR=tmp_path / "temporary")
+    assert output.stdout.startswith("hello from /tmp/kube-node-ready-")
 
 
 @pytest.mark.parametrize("above", [".", "kube-node-ready", "kube-node-ready/bin"])
@@ -228,12 +228,12 @@ def test_a_cache_that_others_can_write_to_is_not_used(program: Path, open_folder
     run(program, XDG_CACHE_HOME=cache)
     for path in (cache, cache / "kube-node-ready", cache / above):
         path.chmod(0o777 if path == cache / above else 0o755)
-    said = run(program, XDG_CACHE_HOME=cache, TMPDIR=open_folder)
-    assert said.stdout.startswith(f"hello from {open_folder}/kube-node-ready-")
-    assert f"{os.path.normpath(cache / above)} can be written to by others" in said.stderr
+    output = run(program, XDG_CACHE_HOME=cache, TMPDIR=open_folder)
+    assert output.stdout.startswith(f"hello from {open_folder}/kube-node-ready-")
+    assert f"{os.path.normpath(cache / above)} can be written to by others" in output.stderr
 
 
-def test_what_others_cannot_reach_can_be_as_it_is(program: Path, tmp_path: Path) -> None:
+def test_a_group_writable_cache_in_a_private_folder_is_used(program: Path, tmp_path: Path) -> None:
     """A umask of 002 makes ~/.cache writable for a group, in a home folder that other users cannot enter."""
     tmp_path.chmod(0o700)
     (tmp_path / "cache").mkdir()
@@ -242,7 +242,7 @@ def test_what_others_cannot_reach_can_be_as_it_is(program: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("umask", ["000", "002", "022", "077"])
-def test_it_is_unpacked_once_and_for_its_owner_whatever_the_umask(program: Path, open_folder: Path, umask: str) -> None:
+def test_it_is_unpacked_privately_with_any_umask(program: Path, open_folder: Path, umask: str) -> None:
     tmp_path = open_folder
     command = f'umask {umask}; exec "$0" "$@"'
     (tmp_path / "cache").mkdir(mode=0o755)
@@ -250,8 +250,8 @@ def test_it_is_unpacked_once_and_for_its_owner_whatever_the_umask(program: Path,
     for _ in range(3):
         words = ["sh", "-c", command, sys.executable, str(program)]
         environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-        said = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
-        assert said.stderr == ""
+        output = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+        assert output.stderr == ""
         identities.add(unpacked(tmp_path / "cache").stat().st_ino)
     assert len(identities) == 1
     assert list(unpacked(tmp_path / "cache").rglob("*.pyc")), "bytecode is kept"
@@ -286,16 +286,16 @@ def test_a_user_site_directory_of_another_home_is_not_used(program: Path, python
     environ = {"HOME": str(home), "PATH": str(pythons)}
     shown = subprocess.run(["python3", "-c", ""], env=environ, capture_output=True, text=True, check=True)
     assert "EVIL" in shown.stderr, "the attack works on Python itself"
-    said = started(program, pythons, HOME=home, XDG_CACHE_HOME=cache)
-    assert (said.returncode, said.stderr) == (0, "")
-    assert said.stdout == f"hello from {unpacked(cache)}/thing.py\n"
+    output = started(program, pythons, HOME=home, XDG_CACHE_HOME=cache)
+    assert (output.returncode, output.stderr) == (0, "")
+    assert output.stdout == f"hello from {unpacked(cache)}/thing.py\n"
 
 
 def test_variables_of_python_add_no_modules(program: Path, pythons: Path, tmp_path: Path) -> None:
     (tmp_path / "path").mkdir()
     (tmp_path / "path/json.py").write_text(EVIL)
-    said = started(program, pythons, PYTHONPATH=tmp_path / "path", XDG_CACHE_HOME=tmp_path / "cache")
-    assert (said.returncode, said.stderr) == (0, "")
+    output = started(program, pythons, PYTHONPATH=tmp_path / "path", XDG_CACHE_HOME=tmp_path / "cache")
+    assert (output.returncode, output.stderr) == (0, "")
 
 
 def test_arguments_arrive_as_they_were_given(tmp_path: Path, pythons: Path) -> None:
@@ -306,6 +306,6 @@ def test_arguments_arrive_as_they_were_given(tmp_path: Path, pythons: Path) -> N
 
 def test_a_missing_python_is_an_error(program: Path, tmp_path: Path) -> None:
     program.chmod(0o755)
-    said = subprocess.run([program], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
-    assert said.returncode == 127
-    assert "python3" in said.stderr
+    output = subprocess.run([program], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert output.returncode == 127
+    assert "python3" in output.stderr

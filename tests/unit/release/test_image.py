@@ -1,4 +1,4 @@
-"""What the image is made of, and how: everything that can be told without fetching anything."""
+"""What the image is made of, and how: everything that can be tested offline."""
 
 import io
 import json
@@ -39,7 +39,7 @@ class TestArchives:
         backwards = dict(reversed([*TREE.items()]))
         assert oci.layer(TREE, 7) == oci.layer(backwards, 7)
 
-    def test_a_layer_belongs_to_root_and_nobody_else_may_write(self) -> None:
+    def test_a_layer_is_owned_and_writable_by_root_only(self) -> None:
         members = entries(oci.layer(TREE, 7))
         assert [member.name for member in members] == ["usr", "usr/lib", "program", *sorted(TREE)[1:]]
         assert {(member.uid, member.gid, member.uname, member.mtime) for member in members} == {(0, 0, "", 7)}
@@ -120,7 +120,7 @@ class TestTrees:
         assert resolve({"a": Link("/b"), "b": File(b"")}, "a") == ("a", "b")
 
     @pytest.mark.parametrize("links", [{}, {"a": Link("b")}, {"a": Link("b"), "b": Link("a")}])
-    def test_a_link_that_leads_nowhere_is_no_file(self, links: dict[str, Link]) -> None:
+    def test_a_dangling_link_is_not_a_file(self, links: dict[str, Link]) -> None:
         assert resolve(links, "a") == ()
 
     def test_folders_come_parents_first(self) -> None:
@@ -144,7 +144,7 @@ class TestRules:
             "wsgiref/simple_server.py",
         ],
     )
-    def test_of_the_standard_library_is_taken(self, path: str) -> None:
+    def test_needed_modules_of_the_standard_library_are_included(self, path: str) -> None:
         assert contents.in_library(f"{contents.LIBRARY}/{path}")
 
     @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ class TestRules:
             "EXTERNALLY-MANAGED",
         ],
     )
-    def test_of_the_standard_library_stays_out(self, path: str) -> None:
+    def test_unneeded_modules_of_the_standard_library_are_excluded(self, path: str) -> None:
         assert not contents.in_library(f"{contents.LIBRARY}/{path}")
 
-    def test_of_a_package_only_what_runs_and_its_papers_are_taken(self) -> None:
+    def test_only_code_and_metadata_of_a_package_are_included(self) -> None:
         package = {
             "bin/sh": File(b"", executable=True),
             "usr/bin/python3.11": File(b"", executable=True),
@@ -176,7 +176,7 @@ class TestRules:
         kept = set(contents.debian(package)) - {contents.BUNDLE, "usr/lib/ssl/cert.pem"}
         assert kept == {"usr/bin/python3.11", "usr/lib/python3.11/os.py", "usr/share/doc/thing/copyright"}
 
-    def test_of_a_wheel_the_licence_is_taken_and_what_was_compiled_from_is_not(self) -> None:
+    def test_licenses_of_a_wheel_are_included_and_sources_are_not(self) -> None:
         names = ["thing/__init__.py", "thing/core.so", "thing/core.c", "thing/core.pyi", "thing/py.typed"]
         names += ["thing-1.dist-info/METADATA", "thing-1.dist-info/RECORD", "thing-1.dist-info/licenses/LICENSE"]
         kept = contents.installed({f"{contents.PACKAGES}/{name}": File(b"") for name in names})
@@ -199,7 +199,7 @@ class TestRules:
         compiled = contents.compiled(files, {"/lib/a.py": b"bytecode"})
         assert compiled == {"lib/a.pyc": File(b"bytecode"), "lib/b.so": File(b"compiled")}
 
-    def test_nothing_that_the_operator_imports_is_left_out(self) -> None:
+    def test_every_import_of_the_operator_is_included(self) -> None:
         """Everything that is loaded when every module of ours is, optional accelerators aside. As in the image, without
         the packages of commands for people: only modules of those commands need them.
         """
@@ -222,12 +222,12 @@ class TestRules:
 class TestLibraries:
     def test_the_interpreter_s_libraries_are_read_as_the_loader_reads_them(self) -> None:
         program = Path(sys.executable).resolve()
-        told = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+        reported = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
         assert {Path(name).name for name in elf.needed(program.read_bytes())} <= set(
-            re.findall(r"[\w.+-]+\.so[\d.]*", told)
+            re.findall(r"[\w.+-]+\.so[\d.]*", reported)
         )
 
-    def test_what_only_debuggers_read_is_cut_off(self) -> None:
+    def test_debug_sections_are_stripped(self) -> None:
         lean = an_elf("libone.so.1")
         with_symbols = bytearray(lean + b"symbols")
         struct.pack_into("<QI", with_symbols, 40, len(lean), 0)
@@ -235,7 +235,7 @@ class TestLibraries:
         assert elf.stripped(bytes(with_symbols)) == lean
         assert elf.needed(lean) == ["libone.so.1"]
 
-    def test_what_a_library_is_linked_with_comes_along(self) -> None:
+    def test_linked_libraries_are_included(self) -> None:
         folder = "lib/aarch64-linux-gnu"
         available: Tree = {
             f"{folder}/libgcc_s.so.1": File(an_elf()),
@@ -262,7 +262,7 @@ class TestPrograms:
         module, _, function = about.scripts[program].partition(":")
         assert rest[-2:] == [f"from {module} import {function}", f"{function}()"]
 
-    def test_the_user_is_known_by_name_and_has_no_shell(self) -> None:
+    def test_the_user_has_a_name_and_no_shell(self) -> None:
         files = image_spec.own_files(image_spec.project(CHECKOUT))
         passwd = files["etc/passwd"]
         assert isinstance(passwd, File)
@@ -278,7 +278,7 @@ class TestPrograms:
 class TestDockerfile:
     """It cannot import what the image is, so it is compared with it."""
 
-    def test_its_stages_make_the_image_that_make_image_makes(self) -> None:
+    def test_its_stages_build_the_same_image_as_make_image(self) -> None:
         last = stages()[-1]
         assert last["FROM"] == ["scratch"]
         assert last["USER"] == [f"{image_spec.USER_ID}:{image_spec.USER_ID}"]
@@ -288,8 +288,8 @@ class TestDockerfile:
 
     def test_its_labels_are_ours(self) -> None:
         variables = {"VERSION": "1", "COMMIT_HASH": "2", "BUILD_DATE": "2023-11-14T22:13:20Z", "SOURCE_URL": "3"}
-        said = dict(re.findall(r'(\S+)="([^"]*)"', stages()[-1]["LABEL"][0]))
-        filled = {name: variables.get(value.lstrip("$"), value) for name, value in said.items()}
+        output = dict(re.findall(r'(\S+)="([^"]*)"', stages()[-1]["LABEL"][0]))
+        filled = {name: variables.get(value.lstrip("$"), value) for name, value in output.items()}
         assert filled == image_spec.labels(image_spec.project(CHECKOUT), replace(BUILD, version="1", revision="2"), "3")
 
     def test_it_takes_the_build_arguments(self) -> None:
@@ -314,7 +314,7 @@ class TestDockerfile:
         assert defaults() == {"DEBIAN_IMAGE": f"debian:{debian.RELEASE}-slim"}
         assert first["RUN"][-1].startswith("/venv/bin/python -m release root ")
 
-    def test_it_copies_what_there_is_and_all_that_a_build_is_made_of(self) -> None:
+    def test_it_copies_every_file_of_a_build(self) -> None:
         sources = [source for line in stages()[0]["COPY"] for source in line.split()[:-1]]
         assert all((CHECKOUT / source).exists() for source in sources)
         assert {source.partition("/")[0] for source in sources} == set(build_info.INGREDIENTS)
@@ -344,7 +344,7 @@ class TestPins:
         first = next(wheels.pins(self.TEXT))
         assert first.line() == "thing==1.0 --hash=sha256:aa --hash=sha256:bb"
 
-    def test_what_is_shipped_is_what_the_tests_run_with(self) -> None:
+    def test_shipped_packages_are_those_of_the_tests(self) -> None:
         """Also for those that build by the Dockerfile."""
         pinned = {
             name: versions((CHECKOUT / f"requirements/{name}.txt").read_text())
@@ -394,7 +394,7 @@ class TestStore:
         path.write_bytes(b"damaged")
         assert store.find(sha256(b"content")) is None
 
-    def test_what_was_not_used_for_long_is_forgotten(self, tmp_path: Path) -> None:
+    def test_unused_entries_expire(self, tmp_path: Path) -> None:
         store = ContentCache(tmp_path)
         used, unused = store.put(b"used"), store.put(b"unused")
         store.apt.mkdir()
@@ -404,7 +404,7 @@ class TestStore:
         store.forget_unused()
         assert sorted(tmp_path.iterdir()) == sorted([used, store.apt])
 
-    def test_an_answer_belongs_to_its_question(self, tmp_path: Path) -> None:
+    def test_a_cached_value_belongs_to_its_key(self, tmp_path: Path) -> None:
         store = ContentCache(tmp_path)
         store.remember(["what", 1], {"a": "b"})
         assert store.note(["what", 1]) == {"a": "b"}

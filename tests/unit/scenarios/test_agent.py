@@ -40,7 +40,7 @@ def test_a_node_that_passes_costs_one_patch_one_condition_and_one_event(world: S
     assert world.cluster.writes == ["json-patchnode-1", "strategic-merge-patchnode-1/status", "event Verified"]
 
 
-def test_a_lost_race_costs_hardly_any_time(world: Simulated) -> None:
+def test_a_conflict_is_retried_quickly(world: Simulated) -> None:
     world.join(GATE, labels={})
     world.overtake()
     world.start(*ONCE)
@@ -50,7 +50,7 @@ def test_a_lost_race_costs_hardly_any_time(world: Simulated) -> None:
     assert (world.clock.time - begun).total_seconds() < 0.5
 
 
-def test_retries_come_after_1_2_4_8_and_16_seconds(world: Simulated) -> None:
+def test_retries_wait_1_2_4_8_and_16_seconds(world: Simulated) -> None:
     """Each with up to a tenth of spread; then every five minutes."""
     world.join(GATE, labels={})
     world.break_network()
@@ -65,7 +65,7 @@ def test_retries_come_after_1_2_4_8_and_16_seconds(world: Simulated) -> None:
         assert expected <= wait <= expected * 1.1 + 0.5
 
 
-def test_in_the_continuous_pattern_a_round_comes_every_interval(world: Simulated) -> None:
+def test_in_continuous_mode_a_round_runs_every_interval(world: Simulated) -> None:
     world.join(GATE, labels={})
     world.start(*CONTINUOUS, "--check-interval=60s")
     world.until("released", lambda: is_released(world))
@@ -79,7 +79,7 @@ def test_in_the_continuous_pattern_a_round_comes_every_interval(world: Simulated
     assert waits == pytest.approx([60, 60], abs=1)
 
 
-def test_what_was_proved_of_one_node_does_not_open_another_of_the_same_name(world: Simulated) -> None:
+def test_a_proof_does_not_open_another_node_of_the_same_name(world: Simulated) -> None:
     """It is deleted, and registers again, between the checks and the release."""
     world.join(GATE, labels={})
     world.start(*ONCE)
@@ -92,7 +92,7 @@ def test_what_was_proved_of_one_node_does_not_open_another_of_the_same_name(worl
     world.until("released", lambda: is_released(world))
 
 
-def test_a_server_that_asks_for_patience_gets_no_checks_meanwhile(world: Simulated) -> None:
+def test_no_checks_run_while_the_server_throttles(world: Simulated) -> None:
     world.join(GATE, labels={})
     world.cluster.is_busy = True
     world.start(*ONCE)
@@ -103,7 +103,7 @@ def test_a_server_that_asks_for_patience_gets_no_checks_meanwhile(world: Simulat
     world.until("released", lambda: is_released(world))
 
 
-def test_a_right_that_was_missing_is_asked_for_again_later(world: Simulated) -> None:
+def test_a_missing_permission_is_retried_later(world: Simulated) -> None:
     world.join(GATE, labels={})
     world.forbid("nodes/status")
     world.start(*ONCE)
@@ -119,7 +119,7 @@ def test_a_right_that_was_missing_is_asked_for_again_later(world: Simulated) -> 
 def test_a_patch_that_is_always_rejected_is_reported(
     world: Simulated, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """To a JSON Patch, that looks like a race that is lost again and again, until it was lost five times."""
+    """To a JSON Patch, that looks like repeated conflicts, until the fifth one."""
     refusal = http_json({"kind": "Status", "message": "a webhook does not like it", "reason": "Invalid"}, 422)
     monkeypatch.setattr(world.cluster, "_patch", lambda *_: refusal)
     world.join(GATE, labels={})
@@ -150,7 +150,7 @@ def test_a_lasting_error_is_logged_once(world: Simulated, capsys: pytest.Capture
     world.until("released", lambda: is_released(world))
 
 
-def test_a_token_that_is_away_for_a_moment_is_waited_for(world: Simulated, tmp_path: Path) -> None:
+def test_a_briefly_missing_token_is_waited_for(world: Simulated, tmp_path: Path) -> None:
     world.join(GATE, labels={})
     world.start(*ONCE)
     (tmp_path / "token").rename(tmp_path / "elsewhere")
@@ -160,7 +160,7 @@ def test_a_token_that_is_away_for_a_moment_is_waited_for(world: Simulated, tmp_p
     world.until("released", lambda: is_released(world))
 
 
-def test_an_api_server_that_talks_nonsense_is_waited_for(world: Simulated) -> None:
+def test_an_api_server_with_invalid_responses_is_waited_for(world: Simulated) -> None:
     world.join(GATE, labels={})
     node = world.cluster.nodes["node-1"]
     world.cluster.nodes["node-1"] = {"metadata": "none"}
@@ -191,9 +191,7 @@ def contest(world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
 class TestContested:
     """Decided by `verification.decide`, as in the controller: tests/unit/verification/test_contests.py."""
 
-    def test_releases_come_after_2_4_8_and_more_seconds(
-        self, world: Simulated, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_releases_wait_2_4_8_and_more_seconds(self, world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
         """The first time a gate comes back is not a contest."""
         world.join(GATE, labels={})
         contest(world, monkeypatch)
@@ -233,7 +231,7 @@ class TestContested:
         world.until("another release", lambda: releases(world) > before)
         assert (world.clock.time - begun).total_seconds() >= 16
 
-    def test_a_gate_that_stayed_open_is_not_contested_any_more(
+    def test_a_gate_that_stayed_open_is_no_longer_contested(
         self, world: Simulated, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         world.join(GATE, labels={})
@@ -289,7 +287,7 @@ class TestContested:
         assert 1 < releases(world) <= len(rounds)
         assert releases(world) <= 30 + 2 * 20 + 1
 
-    def test_our_own_closing_is_no_contest(self, world: Simulated) -> None:
+    def test_our_own_closing_is_not_a_contest(self, world: Simulated) -> None:
         world.join(GATE, labels={})
         world.start(*CONTINUOUS)
         for _ in range(3):
@@ -301,7 +299,7 @@ class TestContested:
         assert "GateContested" not in world.events()
         assert world.metric("node_check_gate_contested_total") == 0
 
-    def test_a_label_taken_off_once_is_no_contest(self, world: Simulated) -> None:
+    def test_one_removal_of_the_label_is_not_a_contest(self, world: Simulated) -> None:
         """It asks for a new proof."""
         world.join(GATE, labels={})
         world.start(*ONCE)
@@ -312,7 +310,7 @@ class TestContested:
 
 
 class TestRefused:
-    def test_releases_come_after_longer_waits_and_new_checks(
+    def test_releases_wait_longer_and_require_new_checks(
         self, world: Simulated, capsys: pytest.CaptureFixture[str]
     ) -> None:
         world.join(GATE, labels={})
@@ -353,7 +351,7 @@ class TestRefused:
             world.until("it is reported", lambda: "ReleaseRejected" in world.events())
         world.until("released", lambda: is_released(world))
 
-    def test_a_record_that_is_refused_is_reported(self, world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_record_that_is_rejected_is_reported(self, world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
         """The failure's own Event comes before."""
         words = {"kind": "Status", "message": "Too long", "reason": "RequestEntityTooLarge"}
         patch = world.cluster._patch
@@ -376,7 +374,7 @@ class TestRefused:
 
 
 class TestNotApplicable:
-    def test_what_had_nothing_to_check_is_not_counted_as_passed(self, world: Simulated) -> None:
+    def test_checks_without_targets_are_not_counted_as_passed(self, world: Simulated) -> None:
         world.join(GATE, labels={})
         world.start(*ONCE, "--enable-connectivity-matrix")
         world.until("the Event is written", lambda: world.events() == ["Verified"])

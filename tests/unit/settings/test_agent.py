@@ -62,26 +62,26 @@ def errors(*words: str, **environ: str) -> tuple[str, ...]:
     return tuple(map(str, error.value.diagnostics))
 
 
-def test_nothing_is_forgotten_here() -> None:
+def test_every_setting_is_tested() -> None:
     assert EVERYTHING.keys() == VARIABLES.keys()
 
 
 @pytest.mark.parametrize("flag", EVERYTHING)
 @pytest.mark.parametrize("way", ["--flag=value", "--flag value", "variable"])
-def test_everything_can_be_said_by_flag_and_by_variable(flag: str, way: str) -> None:
-    said, path, meant = EVERYTHING[flag]
+def test_every_setting_has_a_flag_and_a_variable(flag: str, way: str) -> None:
+    message, path, meant = EVERYTHING[flag]
     if way == "variable":
-        settings = loaded(**{VARIABLES[flag]: said})
+        settings = loaded(**{VARIABLES[flag]: message})
     else:
-        settings = loaded(*([f"--{flag}={said}"] if "=" in way else [f"--{flag}", said]))
+        settings = loaded(*([f"--{flag}={message}"] if "=" in way else [f"--{flag}", message]))
     if path:
         assert found(settings, path) == meant
 
 
 @pytest.mark.parametrize("flag", [flag for flag, (_, path, _) in EVERYTHING.items() if path])
-def test_a_flag_wins_over_its_variable(flag: str) -> None:
-    said, path, meant = EVERYTHING[flag]
-    assert found(loaded(f"--{flag}={said}", **{VARIABLES[flag]: "!"}), path) == meant
+def test_a_flag_takes_precedence_over_its_variable(flag: str) -> None:
+    message, path, meant = EVERYTHING[flag]
+    assert found(loaded(f"--{flag}={message}", **{VARIABLES[flag]: "!"}), path) == meant
 
 
 def test_the_defaults_are_the_originals() -> None:
@@ -102,7 +102,7 @@ def test_the_defaults_are_the_originals() -> None:
     assert not settings.warnings
 
 
-def test_the_originals_config_map_is_understood() -> None:
+def test_the_originals_config_map_is_accepted() -> None:
     settings = loaded(
         INITIAL_TIMEOUT="300s",
         MAX_RETRIES="5",
@@ -126,23 +126,23 @@ def test_a_switch_needs_no_value() -> None:
     assert not loaded("--dry-run=false").dry_run
 
 
-def test_an_empty_variable_is_one_that_is_not_set() -> None:
+def test_an_empty_variable_is_unset() -> None:
     assert loaded(MAX_RETRIES="", CLUSTER_DNS_IP="") == loaded()
 
 
-def test_an_empty_flag_says_none() -> None:
+def test_an_empty_flag_means_none() -> None:
     assert loaded("--dns-test-domains=").checks.dns_test_domains == ()
 
 
-def test_what_kubernetes_says_of_a_service_called_metrics_is_not_for_us() -> None:
+def test_service_links_of_a_service_named_metrics_are_ignored() -> None:
     assert loaded(METRICS_PORT="tcp://10.96.0.7:80").metrics_port == 8080
 
 
-def test_the_rest_of_the_checks_is_said_as_to_a_worker() -> None:
+def test_other_check_settings_are_those_of_a_worker() -> None:
     settings = loaded(KUBE_NODE_READY_WORKER_CONFIG='{"dnsService": "", "clock": false, "checkTimeoutSeconds": 7}')
     assert (settings.checks.dns_service, settings.checks.clock, settings.checks.check_timeout_seconds) == ("", False, 7)
-    told = errors(KUBE_NODE_READY_WORKER_CONFIG='{"clok": false}')
-    assert told == ("KUBE_NODE_READY_WORKER_CONFIG: clok: unknown key; did you mean clock?",)
+    reported = errors(KUBE_NODE_READY_WORKER_CONFIG='{"clok": false}')
+    assert reported == ("KUBE_NODE_READY_WORKER_CONFIG: clok: unknown key; did you mean clock?",)
 
 
 def test_the_peers_port_is_ours() -> None:
@@ -187,28 +187,28 @@ def test_only_a_dry_run_needs_no_node() -> None:
         ("k8s-service-port", "0", "a whole number from 1 to 65535"),
     ],
 )
-def test_a_wrong_value_is_named_with_what_would_be_right(flag: str, value: str, right: str) -> None:
-    (told,) = errors(f"--{flag}={value}")
-    assert told.startswith(f'--{flag}: "{value}" is invalid; expected ')
-    assert right in told
+def test_an_invalid_value_is_reported_with_the_expected_one(flag: str, value: str, right: str) -> None:
+    (reported,) = errors(f"--{flag}={value}")
+    assert reported.startswith(f'--{flag}: "{value}" is invalid; expected ')
+    assert right in reported
     if value:
-        (told,) = errors(**{VARIABLES[flag]: value})
-        assert told.startswith(f'{VARIABLES[flag]}: "{value}" is invalid; expected ')
+        (reported,) = errors(**{VARIABLES[flag]: value})
+        assert reported.startswith(f'{VARIABLES[flag]}: "{value}" is invalid; expected ')
 
 
-def test_removal_of_nodes_is_refused_with_the_reason() -> None:
-    (told,) = errors(DELETE_FAILED_NODE="true")
-    assert told.startswith('DELETE_FAILED_NODE: "true" is invalid; expected false: ')
-    assert "only the controller removes nodes" in told
-    assert "budget" in told
+def test_removal_of_nodes_is_rejected_with_the_reason() -> None:
+    (reported,) = errors(DELETE_FAILED_NODE="true")
+    assert reported.startswith('DELETE_FAILED_NODE: "true" is invalid; expected false: ')
+    assert "only the controller removes nodes" in reported
+    assert "budget" in reported
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     assert len(errors("--max-retries=many", "--log-level=loud", CHECK_TIMEOUT="soon")) == 3
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (["--max-retrys=3"], "--max-retrys: unknown flag; did you mean --max-retries?"),
         (["--dryrun"], "--dryrun: unknown flag; did you mean --dry-run?"),
@@ -218,28 +218,28 @@ def test_all_mistakes_are_told_at_once() -> None:
         (["--node-name"], "--node-name: expected one argument"),
     ],
 )
-def test_an_unknown_word_brings_the_nearest_right_one(words: list[str], told: str) -> None:
-    assert errors(*words) == (told,)
+def test_an_unknown_word_suggests_the_nearest_valid_one(words: list[str], reported: str) -> None:
+    assert errors(*words) == (reported,)
 
 
-def test_an_interval_that_is_no_pause_is_refused() -> None:
-    (told,) = errors(CHECK_INTERVAL="500ms")
-    assert told.startswith("--check-interval (CHECK_INTERVAL): 0.5s is invalid; expected at least 1s")
+def test_a_too_short_interval_is_rejected() -> None:
+    (reported,) = errors(CHECK_INTERVAL="500ms")
+    assert reported.startswith("--check-interval (CHECK_INTERVAL): 0.5s is invalid; expected at least 1s")
 
 
-def test_times_that_contradict_each_other_are_refused() -> None:
-    (told,) = errors(CHECK_TIMEOUT="10s", INITIAL_TIMEOUT="5s")
-    assert told == (
+def test_contradictory_durations_are_rejected() -> None:
+    (reported,) = errors(CHECK_TIMEOUT="10s", INITIAL_TIMEOUT="5s")
+    assert reported == (
         "--check-timeout (CHECK_TIMEOUT): 10s is invalid; expected at most --initial-timeout (INITIAL_TIMEOUT), 5s"
     )
 
 
-def test_the_matrix_needs_a_port_that_others_know() -> None:
-    (told,) = errors("--enable-connectivity-matrix", "--metrics-port=0")
-    assert told.startswith("--metrics-port (METRICS_PORT): 0 is invalid; expected ")
+def test_the_matrix_needs_a_fixed_port() -> None:
+    (reported,) = errors("--enable-connectivity-matrix", "--metrics-port=0")
+    assert reported.startswith("--metrics-port (METRICS_PORT): 0 is invalid; expected ")
 
 
-def test_a_misspelt_variable_is_noted() -> None:
+def test_a_misspelled_variable_is_reported() -> None:
     environ = {"MAX_RETRYS": "3", "PATH": "/bin", "HOME": "/", "KUBERNETES_SERVICE_PORT_HTTPS": "443", "HOSTNAME": "a"}
     assert loaded(**environ).warnings == ("MAX_RETRYS is not read; did you mean MAX_RETRIES?",)
 

@@ -24,7 +24,7 @@ EXAMPLE = ROOT / "examples" / "controller-config.yaml"
 @pytest.mark.parametrize(
     "text", ["", "\n", "# nothing\n", "---\n", "{}", "null", "worker:\nreconciliation: {}\n", "\ufeff"]
 )
-def test_what_is_not_said_has_its_default(text: str) -> None:
+def test_unset_values_have_their_defaults(text: str) -> None:
     assert load(text) == config.load(None, OWN_IMAGE, {}, account=NOWHERE)
 
 
@@ -45,20 +45,20 @@ class TestTheWorkersImage:
         for tail in (":1.2.3", f"@sha256:{'0' * 64}"):
             assert load("", {"POD_IMAGE": own + tail}).worker.image.reference == own + tail
 
-    def test_a_configured_tag_wins_over_the_digest_of_the_controllers_image(self) -> None:
+    def test_a_configured_tag_takes_precedence_over_the_digest_of_the_controllers_image(self) -> None:
         own = {"POD_IMAGE": f"registry.example/a@sha256:{'0' * 64}"}
         assert load("worker: {image: {tag: v2}}", own).worker.image.reference == "registry.example/a:v2"
 
     def test_it_is_required_where_the_controllers_own_is_not_known(self) -> None:
-        said = complaint("", {"POD_IMAGE": ""})
-        assert "worker.image.repository: is missing; expected the image that the controller runs, such as " in said
+        message = complaint("", {"POD_IMAGE": ""})
+        assert "worker.image.repository: is missing; expected the image that the controller runs, such as " in message
 
     def test_without_a_tag_it_has_the_controllers_version(self) -> None:
         image = load("worker: {image: {repository: registry.example/a}}", {"POD_IMAGE": ""}).worker.image
         assert image.reference == f"registry.example/a:{__version__}"
 
     @pytest.mark.parametrize(
-        ("repository", "own", "said"),
+        ("repository", "own", "message"),
         [
             ("registry.example/a", "registry.example/a:1", []),
             ("localhost/a", "", []),
@@ -76,10 +76,10 @@ class TestTheWorkersImage:
             ("ghcr.io/imunhatep/kube-node-ready", "", ["exits with code 3 here, and no node passes"]),
         ],
     )
-    def test_an_image_that_might_not_work_is_warned_of(self, repository: str, own: str, said: list[str]) -> None:
+    def test_an_image_that_might_not_work_is_warned_of(self, repository: str, own: str, message: list[str]) -> None:
         found = list(images.warnings(Image(repository=repository), own))
-        assert len(found) == len(said)
-        assert all(part in text for part, text in zip(said, found, strict=True))
+        assert len(found) == len(message)
+        assert all(part in text for part, text in zip(message, found, strict=True))
 
 
 SPECIFIED = """
@@ -120,7 +120,7 @@ def test_the_values_of_the_readme_load_and_are_the_defaults() -> None:
     assert replace(loaded, worker=replace(loaded.worker, checks={}, image=load().worker.image)) == load()
 
 
-def test_a_file_of_the_original_loads_and_says_what_has_no_effect() -> None:
+def test_a_file_of_the_original_loads_with_warnings_for_ineffective_keys() -> None:
     loaded = load("""
 worker:
   image: {repository: ghcr.io/imunhatep/kube-node-ready, tag: v0.4.5, pullPolicy: Always}
@@ -168,7 +168,7 @@ kubernetes: {kubeconfigPath: "", qps: 50, burst: 100}
     assert "imagePullPolicy" not in config.manifest(check)
 
 
-def test_a_security_context_has_no_more_in_the_pod_than_in_the_file() -> None:
+def test_a_security_context_is_rendered_unmodified() -> None:
     (check,) = load(
         "worker: {initContainers: [{name: a, image: b, securityContext: {privileged: false}}]}"
     ).worker.init_containers
@@ -191,7 +191,7 @@ def test_the_example_has_every_key_with_its_default() -> None:
             inner = inner[key]
 
 
-def test_the_example_shows_every_key_of_what_stands_in_lists() -> None:
+def test_the_example_has_every_key_of_list_items() -> None:
     text = EXAMPLE.read_text()
     missing = {
         f"{section.__name__}.{key}"
@@ -202,7 +202,7 @@ def test_the_example_shows_every_key_of_what_stands_in_lists() -> None:
     assert missing <= {"Toleration.tolerationSeconds"}, "goes only with NoExecute, which the example has not"
 
 
-def test_every_setting_of_the_worker_is_either_here_or_has_its_place_elsewhere() -> None:
+def test_every_setting_of_the_worker_has_a_place() -> None:
     elsewhere = {"timeoutSeconds", "logging", "dryRun"}
     controllers = {"maxRetries", "retryBackoff", "initialCheckTimeoutSeconds"}
     assert worker.TABLE.fields.keys() - elsewhere - controllers == CHECKS.keys()
@@ -214,7 +214,7 @@ def test_a_part_of_a_section_leaves_the_rest_at_its_default() -> None:
     assert resources.requests == {"cpu": "50m", "memory": "64Mi"}
 
 
-def test_no_taints_at_all_is_not_the_default_gate() -> None:
+def test_an_empty_list_of_taints_is_not_the_default_gate() -> None:
     assert load("nodeManagement: {taints: []}").node_management.taints == ()
 
 
@@ -222,7 +222,7 @@ def test_pull_secrets_are_names_however_they_are_written() -> None:
     assert load("worker: {imagePullSecrets: [a, {name: b}]}").worker.image_pull_secrets == ("a", "b")
 
 
-def test_a_digest_takes_the_place_of_the_tag() -> None:
+def test_a_digest_replaces_the_tag() -> None:
     digest = f"sha256:{'0' * 64}"
     assert load(f"worker: {{image: {{repository: host:5000/a/b, digest: '{digest}'}}}}").worker.image.reference == (
         f"host:5000/a/b@{digest}"
@@ -274,13 +274,13 @@ def test_durations(written: str, meant: float) -> None:
         ),
     ],
 )
-def test_a_text_means_what_its_field_makes_of_it(text: str, path: str, meant: object) -> None:
+def test_text_is_parsed_by_its_field(text: str, path: str, meant: object) -> None:
     value = attrgetter(path)(load(text))
     assert value == meant
     assert type(value) is type(meant)
 
 
-def test_flags_win_over_the_environment_and_the_environment_over_the_file() -> None:
+def test_flags_override_the_environment_and_the_environment_overrides_the_file() -> None:
     file, variables = "logging: {level: error}", {"KUBE_NODE_READY_LOGGING_LEVEL": "warn"}
     assert load().logging.level == "info"
     assert load(file).logging.level == "error"
@@ -319,7 +319,7 @@ def test_variables_are_typed_as_their_fields_are() -> None:
     assert loaded.kubernetes.kubeconfig_path == "/home/me/.kube/config"
 
 
-def test_variables_that_kubernetes_or_the_lab_makes_are_not_ours() -> None:
+def test_variables_of_kubernetes_and_the_lab_are_ignored() -> None:
     injected = {
         "KUBE_NODE_READY_LAB_DIR": "the-lab's-own",
         "KUBE_NODE_READY_SERVICE_HOST": "10.0.0.1",
@@ -382,17 +382,17 @@ def test_flags_set_their_fields(words: list[str], path: str, meant: object) -> N
     assert attrgetter(path)(config.load(None, OWN_IMAGE, flags(*words), account=NOWHERE)) == meant
 
 
-def test_flags_that_were_not_given_say_nothing() -> None:
+def test_unset_flags_have_no_effect() -> None:
     assert flags() == {}
 
 
-def test_a_configuration_does_not_change() -> None:
+def test_a_configuration_is_immutable() -> None:
     loaded = config.load(None, OWN_IMAGE, {}, account=NOWHERE)
     with pytest.raises(AttributeError):
         loaded.dry_run = True  # type: ignore[misc]
 
 
-def test_the_workers_settings_can_be_handed_on_as_json() -> None:
+def test_the_workers_settings_round_trip_as_json() -> None:
     given = load("worker: {dnsTestDomains: [a.example], checkTimeoutSeconds: 5s, payload: no}").worker.checks
     assert msgspec.json.decode(msgspec.json.encode(given)) == {
         "dnsTestDomains": ["a.example"],

@@ -9,8 +9,8 @@ from kubekit.diagnostics import DiagnosticsError
 from tests.support.configs import complaint, load
 
 
-def test_all_mistakes_are_found_in_one_go() -> None:
-    said = complaint(
+def test_all_errors_are_found_together() -> None:
+    message = complaint(
         """
 reconciliation:
   maxRetrys: 7
@@ -21,7 +21,7 @@ nodeManagement:
         {"KUBE_NODE_READY_METRICS_PORT": "many", "KUBE_NODE_READY_METRIC_PORT": "1"},
         log_level="loud",
     )
-    assert said.splitlines() == [
+    assert message.splitlines() == [
         "7 errors in the configuration:",
         "  - KUBE_NODE_READY_METRIC_PORT: unknown variable; did you mean KUBE_NODE_READY_METRICS_PORT?",
         "  - config.yaml:3: reconciliation.maxRetrys: unknown key; did you mean maxRetries?",
@@ -106,7 +106,7 @@ nodeManagement:
         ("config: {maxRetry: 1}", "config.maxRetry: unknown key; did you mean maxRetries?"),
     ],
 )
-def test_a_mistake_names_the_field_the_value_and_what_would_be_right(text: str, expected: str) -> None:
+def test_an_error_names_the_field_the_value_and_the_expectation(text: str, expected: str) -> None:
     assert expected in complaint(text)
 
 
@@ -151,13 +151,13 @@ def test_a_mistake_names_the_field_the_value_and_what_would_be_right(text: str, 
         ("a" * 300_000, "cannot read the file: it has more than 256 KiB"),
     ],
 )
-def test_what_is_no_configuration_at_all_gets_one_sentence(text: str | bytes, expected: str) -> None:
-    said = complaint(text)
-    assert expected in said
-    assert len(said.splitlines()) == 1
+def test_input_that_is_not_a_configuration_has_one_error(text: str | bytes, expected: str) -> None:
+    message = complaint(text)
+    assert expected in message
+    assert len(message.splitlines()) == 1
 
 
-def test_a_thousand_mistakes_are_counted_and_a_hundred_shown() -> None:
+def test_a_thousand_errors_are_counted_and_a_hundred_shown() -> None:
     lines = complaint("dryRun: true\n" * 1001).splitlines()
     assert lines[0] == "1000 errors in the configuration:"
     assert len(lines) == 102
@@ -265,11 +265,11 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, expected
         ),
     ],
 )
-def test_what_could_never_work_is_refused(text: str, expected: str) -> None:
-    said = complaint(text)
-    assert expected in said
-    assert said.startswith("config.yaml:1: ")
-    assert len(said.splitlines()) == 1
+def test_impossible_values_are_rejected(text: str, expected: str) -> None:
+    message = complaint(text)
+    assert expected in message
+    assert message.startswith("config.yaml:1: ")
+    assert len(message.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -287,13 +287,13 @@ def test_what_could_never_work_is_refused(text: str, expected: str) -> None:
         ),
     ],
 )
-def test_what_is_unusual_but_works_is_accepted(text: str) -> None:
+def test_unusual_but_valid_values_are_accepted(text: str) -> None:
     load(text)
 
 
-def test_a_doubtful_value_is_not_held_against_others() -> None:
-    said = complaint("worker: {timeoutSeconds: soon, checkTimeoutSeconds: 400}")
-    assert said.startswith('config.yaml:1: worker.timeoutSeconds: "soon" is invalid; expected a whole number')
+def test_an_invalid_value_does_not_invalidate_others() -> None:
+    message = complaint("worker: {timeoutSeconds: soon, checkTimeoutSeconds: 400}")
+    assert message.startswith('config.yaml:1: worker.timeoutSeconds: "soon" is invalid; expected a whole number')
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_a_doubtful_value_is_not_held_against_others() -> None:
         ),
     ],
 )
-def test_a_mistake_in_a_variable_names_the_variable(variables: dict[str, str], expected: str) -> None:
+def test_an_error_in_a_variable_names_the_variable(variables: dict[str, str], expected: str) -> None:
     assert expected in complaint("", variables)
 
 
@@ -337,5 +337,5 @@ def test_a_mistake_in_a_variable_names_the_variable(variables: dict[str, str], e
         ({"log_levle": "info"}, "--log-levle: unknown flag; did you mean --log-level?"),
     ],
 )
-def test_a_mistake_in_a_flag_names_the_flag(given: dict[str, object], expected: str) -> None:
+def test_an_error_in_a_flag_names_the_flag(given: dict[str, object], expected: str) -> None:
     assert expected in complaint("", None, **given)

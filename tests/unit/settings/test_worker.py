@@ -19,7 +19,7 @@ def errors(**mapping: object) -> tuple[str, ...]:
     return tuple(map(str, error.value.diagnostics))
 
 
-def test_nothing_said_means_the_defaults() -> None:
+def test_no_settings_mean_the_defaults() -> None:
     found = parse({}, "here")
     assert found == Settings()
     assert found.dns_test_domains == ("kubernetes.default.svc.cluster.local",)
@@ -30,8 +30,8 @@ def test_nothing_said_means_the_defaults() -> None:
     assert not found.network_targets
 
 
-def test_everything_can_be_said() -> None:
-    said = {
+def test_every_setting_can_be_set() -> None:
+    given = {
         "dnsTestDomains": ["example.com", "8.8.8.8"],
         "clusterDnsIp": "10.96.0.10",
         "checkTimeoutSeconds": 5,
@@ -56,8 +56,8 @@ def test_everything_can_be_said() -> None:
         "retryBackoff": "linear",
         "initialCheckTimeoutSeconds": 300,
     }
-    assert said.keys() == worker.TABLE.fields.keys()
-    found = parse(said, "here")
+    assert given.keys() == worker.TABLE.fields.keys()
+    found = parse(given, "here")
     assert found.dns_test_domains == ("example.com", "8.8.8.8")
     assert (found.check_timeout_seconds, found.timeout_seconds) == (5, 120)
     assert (found.log_level, found.log_format, found.dry_run) == ("debug", "console", True)
@@ -65,15 +65,15 @@ def test_everything_can_be_said() -> None:
     assert (found.dns_samples, found.dns_samples_after_failure, found.max_dns_loss_percent) == (5, 10, 2.5)
 
 
-def test_the_originals_worker_file_is_understood() -> None:
-    said = {"dnsTestDomains": ["google.com"], "checkTimeoutSeconds": 5, "maxRetries": 1, "retryBackoff": "linear"}
-    found = parse(said | {"logging": {"level": "info", "format": "json"}, "dryRun": False}, "here")
+def test_the_originals_worker_file_is_accepted() -> None:
+    given = {"dnsTestDomains": ["google.com"], "checkTimeoutSeconds": 5, "maxRetries": 1, "retryBackoff": "linear"}
+    found = parse(given | {"logging": {"level": "info", "format": "json"}, "dryRun": False}, "here")
     assert found == Settings()._replace(dns_test_domains=("google.com",), check_timeout_seconds=5)
 
 
-def test_all_mistakes_are_told_at_once() -> None:
-    told = errors(checkTimeoutSeconds="soon", dnsTestDomain=["a"], logging={"level": "loud"}, payload=3)
-    assert len(told) == 4
+def test_all_errors_are_reported_together() -> None:
+    reported = errors(checkTimeoutSeconds="soon", dnsTestDomain=["a"], logging={"level": "loud"}, payload=3)
+    assert len(reported) == 4
 
 
 @pytest.mark.parametrize(
@@ -129,28 +129,28 @@ def test_all_mistakes_are_told_at_once() -> None:
         ("logging", "debug", "a mapping with level and format"),
     ],
 )
-def test_a_wrong_value_is_named_with_what_would_be_right(key: str, value: object, right: str) -> None:
-    (told,) = errors(**{key: value})
-    assert told.startswith(f"here: {key}: ")
-    assert f" is invalid; expected {right}" in told
+def test_an_invalid_value_is_reported_with_the_expected_one(key: str, value: object, right: str) -> None:
+    (reported,) = errors(**{key: value})
+    assert reported.startswith(f"here: {key}: ")
+    assert f" is invalid; expected {right}" in reported
 
 
 @pytest.mark.parametrize(
     ("key", "near"),
     [("dnsTestDomain", "dnsTestDomains"), ("checktimeoutseconds", "checkTimeoutSeconds"), ("loging", "logging")],
 )
-def test_an_unknown_key_brings_the_nearest_right_one(key: str, near: str) -> None:
+def test_an_unknown_key_suggests_the_nearest_valid_one(key: str, near: str) -> None:
     assert errors(**{key: 1}) == (f"here: {key}: unknown key; did you mean {near}?",)
 
 
-def test_an_unknown_key_inside_logging_is_a_mistake_too() -> None:
-    (told,) = errors(logging={"levle": "info"})
-    assert told == "here: logging.levle: unknown key; did you mean level?"
+def test_an_unknown_key_inside_logging_is_an_error() -> None:
+    (reported,) = errors(logging={"levle": "info"})
+    assert reported == "here: logging.levle: unknown key; did you mean level?"
 
 
 def test_a_huge_value_does_not_flood_the_message() -> None:
-    (told,) = errors(clusterDnsIp="x" * 100_000)
-    assert len(told) < 250
+    (reported,) = errors(clusterDnsIp="x" * 100_000)
+    assert len(reported) < 250
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_a_selector_is_rejected_within_a_second_of_cpu_time(selector: str) -> No
 
 
 def test_a_check_cannot_have_more_time_than_all_checks() -> None:
-    (told,) = errors(checkTimeoutSeconds=20, timeoutSeconds=10)
+    (reported,) = errors(checkTimeoutSeconds=20, timeoutSeconds=10)
     expected = "at most timeoutSeconds, which all checks have together: 10"
-    assert told == f"checkTimeoutSeconds: 20 is invalid; expected {expected}"
+    assert reported == f"checkTimeoutSeconds: 20 is invalid; expected {expected}"
 
 
 def test_the_cluster_name_follows_the_cluster_domain() -> None:
@@ -271,7 +271,7 @@ class TestSources:
         with pytest.raises(DiagnosticsError, match=f"{worker.JSON_VARIABLE}: not JSON: it is nested too deeply"):
             load({worker.JSON_VARIABLE: "[" * 100_000})
 
-    def test_the_environment_is_stronger_than_json_and_json_than_the_file(self, tmp_path: Path) -> None:
+    def test_the_environment_overrides_json_and_json_overrides_the_file(self, tmp_path: Path) -> None:
         file = tmp_path / "worker.yaml"
         file.write_text("checkTimeoutSeconds: 1\nmaxClockSkewSeconds: 1\ntimeoutSeconds: 100\nlogging: {level: warn}\n")
         found = load(
@@ -299,7 +299,7 @@ class TestSources:
         assert found.cluster_dns_ip == "10.96.0.10"
         assert (found.check_timeout_seconds, found.log_level, found.dry_run) == (90, "debug", True)
 
-    def test_an_empty_variable_says_nothing(self) -> None:
+    def test_an_empty_variable_has_no_effect(self) -> None:
         assert (
             load(
                 dict.fromkeys(
@@ -309,7 +309,7 @@ class TestSources:
             == Settings()
         )
 
-    def test_a_message_names_the_first_mistakes_only(self) -> None:
+    def test_a_message_names_the_first_errors_only(self) -> None:
         """It is one line of the log, and a file of 256 KiB can hold thousands."""
         with pytest.raises(DiagnosticsError) as raised:
             parse({f"unknown{number}": 1 for number in range(1000)}, "worker.yaml")
@@ -319,7 +319,7 @@ class TestSources:
         assert str(raised.value).endswith("; and 980 more")
         assert len(str(raised.value)) < 20_000
 
-    def test_mistakes_of_all_sources_are_told_with_their_source(self, tmp_path: Path) -> None:
+    def test_errors_of_all_sources_are_reported_with_their_source(self, tmp_path: Path) -> None:
         file = tmp_path / "worker.json"
         file.write_text('{"payload": "maybe"}')
         with pytest.raises(DiagnosticsError) as error:
@@ -337,23 +337,23 @@ class TestSources:
             (b"\xff\xfe\x00", "it is not text in UTF-8"),
         ],
     )
-    def test_a_file_that_is_none_of_ours_is_refused(self, tmp_path: Path, content: str | bytes, words: str) -> None:
+    def test_a_file_of_another_kind_is_rejected(self, tmp_path: Path, content: str | bytes, words: str) -> None:
         file = tmp_path / "worker.yaml"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
         with pytest.raises(DiagnosticsError, match=words) as error:
             load({"WORKER_CONFIG_PATH": str(file)})
         assert str(file) in str(error.value)
 
-    def test_an_empty_file_says_nothing(self, tmp_path: Path) -> None:
+    def test_an_empty_file_has_no_effect(self, tmp_path: Path) -> None:
         file = tmp_path / "worker.yaml"
         file.write_text("# nothing\n")
         assert load({"WORKER_CONFIG_PATH": str(file)}) == Settings()
 
-    def test_a_file_that_is_asked_for_must_be_there(self, tmp_path: Path) -> None:
+    def test_a_specified_file_must_exist(self, tmp_path: Path) -> None:
         with pytest.raises(DiagnosticsError, match=r"missing\.yaml: cannot read the file: No such file"):
             load({"WORKER_CONFIG_PATH": str(tmp_path / "missing.yaml")})
 
     @pytest.mark.parametrize("text", ["{", "[1]", "5"])
-    def test_json_that_is_none_is_refused(self, text: str) -> None:
+    def test_invalid_json_is_rejected(self, text: str) -> None:
         with pytest.raises(DiagnosticsError, match=r"^KUBE_NODE_READY_WORKER_CONFIG: (not JSON|has )"):
             load({"KUBE_NODE_READY_WORKER_CONFIG": text})

@@ -216,7 +216,7 @@ FUTURE: Final[dict[str, tuple[Changes, str]]] = {
 
 
 @pytest.mark.parametrize("feature", FUTURE)
-def test_what_was_a_future_enhancement_is_there(feature: str) -> None:
+def test_future_enhancements_are_implemented(feature: str) -> None:
     changes, expected = FUTURE[feature]
     key, _, value = expected.partition(": ")
     found = [one for one in everything(rendered(changes)) if key in one]

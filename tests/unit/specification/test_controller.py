@@ -94,7 +94,7 @@ REQUESTING: Final[dict[str, str]] = {
 
 
 @pytest.mark.parametrize("title", REQUESTING)
-def test_the_pod_requests_no_more_than_specified(title: str) -> None:
+def test_the_pod_requests_at_most_specified(title: str) -> None:
     requests = only_container(objects.pods()[REQUESTING[title]])["resources"]["requests"]
     memory, cpu = REQUESTED[title]
     assert requests["memory"] == f"{memory}Mi"
@@ -152,7 +152,7 @@ def test_the_value_is_the_default(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", EXCUSED)
-def test_only_values_that_differ_are_excused(path: str) -> None:
+def test_only_different_values_are_excepted(path: str) -> None:
     assert EXCUSED[path] in DIFFERENT
     assert leaves(objects.controller().config).get(path) != GIVEN[path]
 

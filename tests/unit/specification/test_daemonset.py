@@ -66,7 +66,7 @@ def test_the_chart_renders_the_field(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", EXCUSED)
-def test_only_fields_that_differ_are_excused(path: str) -> None:
+def test_only_different_fields_are_excepted(path: str) -> None:
     assert EXCUSED[path] in DIFFERENT
     assert not has(leaves(objects.daemonset().workload).get(path), FIELDS[path])
 
@@ -210,7 +210,7 @@ TITLES: Final = {
 }
 
 
-def test_the_specified_checks_are_all_there_are_to_name() -> None:
+def test_every_specified_check_is_listed() -> None:
     assert re.findall(r"\d\. ([\w ]+ Check) ", specification.text("architecture/checks.txt")) == [*TITLES]
 
 
@@ -243,19 +243,19 @@ def continuous() -> Rendered:
     return objects.daemonset(daemonset={"mode": "continuous"})
 
 
-def test_so_many_failures_in_a_row_close_the_gate_again() -> None:
+def test_the_specified_number_of_failures_closes_the_gate() -> None:
     (count,) = re.findall(r"If (\d+) consecutive failures", specification.text("architecture/transient-failure.txt"))
     assert Settings().failure_threshold == int(count)
     assert continuous().variables["FAILURE_THRESHOLD"] == count
 
 
-def test_a_node_is_checked_so_often() -> None:
+def test_a_node_is_checked_at_the_specified_interval() -> None:
     text = specification.text("architecture/timing.txt")
     (interval,) = re.findall(r"Periodic Check Interval: (\d+s) \(configurable\)", text)
     assert f"{Settings().check_interval:g}s" == continuous().variables["CHECK_INTERVAL"] == interval
 
 
-def test_a_pod_has_the_specified_time_to_end() -> None:
+def test_a_pod_has_the_specified_grace_period() -> None:
     (seconds,) = re.findall(r"Graceful shutdown \((\d+)s", specification.text("architecture/node-removal.txt"))
     assert objects.daemonset().pod["spec"]["terminationGracePeriodSeconds"] == int(seconds)
 

@@ -29,7 +29,7 @@ COMPONENT: Final = ROOT / "src" / "kubernetes_daemonset"
 
 
 @pytest.mark.parametrize("subject", DIFFERENT)
-def test_it_is_about_text_of_the_specification_and_a_test_shows_it(subject: str) -> None:
+def test_every_difference_quotes_the_specification_and_has_a_test(subject: str) -> None:
     difference = DIFFERENT[subject]
     assert difference.theirs in specification.text(difference.fragment)
     assert f"test_{subject.replace(' ', '_')}" in globals()

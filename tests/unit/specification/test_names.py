@@ -228,14 +228,14 @@ def test_the_command_works(command: Command) -> None:
     check(*found.groups())
 
 
-def test_no_command_is_overlooked() -> None:
+def test_every_command_is_tested() -> None:
     lines = [line for file in specification.FOLDER.rglob("*.sh") for line in file.read_text().splitlines()]
     begun = [line for line in lines if re.match(r"[^#\s]", line)]
     first_stages = [command for command in ALL if command.words[0] not in ("grep", "jq")]
     assert len(first_stages) == len(begun) > 60
 
 
-def test_no_check_of_a_command_is_superfluous() -> None:
+def test_every_check_of_a_command_is_used() -> None:
     lines = [command.line for command in COMMANDS.values()]
     assert [pattern for pattern in CHECKS if not any(re.fullmatch(pattern, line) for line in lines)] == []
     assert EXCUSED.keys() <= {command.line for command in ALL}

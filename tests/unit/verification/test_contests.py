@@ -69,9 +69,9 @@ def test_a_contest_is_shown_by_the_condition_and_by_few_events() -> None:
     assert cluster.condition("a")["reason"] == "GateContested"
     assert cluster.condition("a")["status"] == "Unknown"
     assert "another client undid the release" in cluster.condition("a")["message"]
-    told = [news for news in cluster.news.values() if news.reason == "GateContested"]
-    assert [news.warning for news in told] == [True] * len(told)
-    assert 3 <= len(told) <= 5, "at 2, 4, 8 and 16"
+    reported = [news for news in cluster.news.values() if news.reason == "GateContested"]
+    assert [news.warning for news in reported] == [True] * len(reported)
+    assert 3 <= len(reported) <= 5, "at 2, 4, 8 and 16"
 
 
 def test_each_release_of_a_contested_gate_has_a_proof_of_its_own() -> None:
@@ -166,7 +166,7 @@ def test_a_pool_of_labels_is_not_a_pool_of_claims(entry: bool | None, node: bool
     assert len(removal_budget.recent(seen, REMOVING.removal)) == counts
 
 
-def test_a_refused_release_is_shown_without_the_record() -> None:
+def test_a_rejected_release_is_shown_without_the_record() -> None:
     cluster = Cluster()
     cluster.join("a")
     node = cluster.node("a")
@@ -182,7 +182,7 @@ def test_a_refused_release_is_shown_without_the_record() -> None:
     assert (shown["status"], shown["reason"], shown["message"]) == ("Unknown", "ReleaseRejected", event.message)
 
 
-def test_a_refused_record_is_shown_as_such() -> None:
+def test_a_rejected_record_is_shown_as_such() -> None:
     cluster = Cluster()
     cluster.join("a")
     node = cluster.node("a")

@@ -80,11 +80,11 @@ def test_a_gated_node_gets_a_worker() -> None:
     assert decision.effects == (StartAttempt(a_node(), 1),)
 
 
-def test_a_node_that_was_never_gated_is_none_of_our_business() -> None:
+def test_a_node_that_was_never_gated_is_ignored() -> None:
     assert decide(seen(a_node(gated=False)), POLICY).phase is Phase.IGNORED
 
 
-def test_without_gates_every_unlabelled_node_is_verified() -> None:
+def test_without_gates_every_unlabeled_node_is_verified() -> None:
     everyone = Policy(())
     assert decide(seen(a_node(gated=False)), everyone).phase is Phase.VERIFYING
     assert decide(seen(a_node(gated=False, labelled=True)), everyone).phase is Phase.IGNORED
@@ -96,20 +96,20 @@ def test_a_node_being_deleted_is_left_alone() -> None:
     assert not decision.effects
 
 
-def test_karpenter_registers_a_node_before_we_touch_it() -> None:
+def test_a_node_is_ignored_until_karpenter_registers_it() -> None:
     decision = decide(seen(a_node(registered=False)), POLICY)
     assert decision.phase is Phase.WAITING
     assert not decision.effects
 
 
-def test_a_passed_worker_opens_the_gate_before_anything_else_is_done() -> None:
+def test_a_passed_worker_opens_the_gate_first() -> None:
     decision = decide(seen(a_node(), a_worker()), POLICY)
     assert decision.phase is Phase.VERIFIED
     assert kinds(decision.effects) == [OpenGate]
 
 
 @pytest.mark.parametrize("state", State)
-def test_a_worker_on_another_node_neither_proves_nor_blames(state: State) -> None:
+def test_a_worker_on_another_node_is_neither_proof_nor_failure(state: State) -> None:
     elsewhere = a_worker(state=state, node_name="b")
     decision = decide(seen(a_node(), elsewhere), POLICY)
     assert decision.effects == (DiscardAttempt(elsewhere), StartAttempt(a_node(), 1)), "its name is free first"
@@ -130,7 +130,7 @@ def test_no_verdict_counts_before_its_worker_is_confirmed(worker: Worker) -> Non
 
 
 @pytest.mark.parametrize(("deleting", "blamed"), [(False, 1), (True, 0)])
-def test_a_late_worker_that_is_being_deleted_does_not_blame_its_node(deleting: bool, blamed: int) -> None:  # noqa: FBT001
+def test_a_late_worker_in_deletion_does_not_blame_its_node(deleting: bool, blamed: int) -> None:  # noqa: FBT001
     late = a_worker(state=State.RUNNING, created=START - timedelta(hours=1), deleting=deleting)
     (written,) = [e for e in decide(seen(a_node(), late), POLICY).effects if isinstance(e, WriteStatus)]
     assert written.record.node_failures == blamed
@@ -146,7 +146,7 @@ def test_a_worker_in_progress_is_confirmed_early(state: State) -> None:
 
 
 @pytest.mark.parametrize("worker", ENDED.values(), ids=ENDED)
-def test_a_worker_that_is_not_genuine_is_dropped_and_blames_nobody(worker: Worker) -> None:
+def test_a_worker_that_is_not_genuine_is_dropped_and_does_not_blame_its_node(worker: Worker) -> None:
     forged = msgspec.structs.replace(worker, report=Report((TargetResult("dns", Verdict.FAILED),)))
     decision = worker_not_genuine(seen(a_node(), forged), forged.number, POLICY, "it runs something else")
     announced, written, dropped = decision.effects
@@ -197,27 +197,27 @@ def test_a_worker_of_another_attempt_than_the_current_one_proves_nothing() -> No
     assert decision.effects == (StartAttempt(a_node(), 1), DiscardAttempt(a_worker(99999999)))
 
 
-def test_a_worker_that_waits_for_an_image_is_dropped_lest_it_starts_later() -> None:
+def test_a_worker_that_waits_for_an_image_is_dropped() -> None:
     stuck = a_worker(1, State.FAILED, cause=Cause.NOT_STARTED, reason="ImagePullBackOff")
     assert DiscardAttempt(stuck) in decide(seen(a_node(), stuck), POLICY).effects
 
 
-def test_a_record_is_written_only_over_what_was_seen() -> None:
+def test_a_record_is_written_only_over_the_observed_one() -> None:
     broken = a_worker(1, State.FAILED, cause=Cause.CHECKS, reason="dns: broken")
     decision = decide(seen(a_node(), broken, version="42"), POLICY)
     (written,) = [effect for effect in decision.effects if isinstance(effect, WriteStatus)]
     assert written.version == "42"
 
 
-def test_a_failure_is_told_before_it_is_recorded_and_its_pod_stays_for_its_logs() -> None:
+def test_a_failure_is_reported_before_it_is_recorded_and_its_pod_stays() -> None:
     report = Report((TargetResult("dns", Verdict.FAILED, ms=10003, target="google.com", error="timed out after 10 s"),))
     broken = a_worker(1, State.FAILED, cause=Cause.CHECKS, reason=report.reason, report=report, finished=True)
     decision = decide(seen(a_node(), broken), POLICY)
     assert decision.phase is Phase.FAILED
     assert kinds(decision.effects) == [EmitEvent, WriteStatus]
-    told, written = decision.effects
-    assert isinstance(told, EmitEvent)
-    assert told.message == "dns: google.com: timed out after 10 s (attempt 1 of 5)"
+    reported, written = decision.effects
+    assert isinstance(reported, EmitEvent)
+    assert reported.message == "dns: google.com: timed out after 10 s (attempt 1 of 5)"
     assert isinstance(written, WriteStatus)
     assert (written.record.attempt, written.record.failures) == (1, 1)
     assert written.record.checks == (CheckResult("dns", ok=False, ms=10003),)
@@ -244,12 +244,12 @@ def test_a_linear_wait_stays_the_same_and_a_long_one_is_capped() -> None:
     assert decide(seen(a_node(record=failed(4)), after=3.4 * SECOND), capped).phase is Phase.VERIFYING
 
 
-def test_the_next_attempt_takes_the_failed_pod_away() -> None:
+def test_the_next_attempt_deletes_the_failed_pod() -> None:
     decision = decide(seen(a_node(record=failed(1)), a_worker(1, State.FAILED), after=2 * SECOND), POLICY)
     assert kinds(decision.effects) == [StartAttempt, EmitEvent, DiscardAttempt]
 
 
-def test_a_worker_without_a_verdict_in_time_has_failed_and_goes() -> None:
+def test_a_worker_without_a_verdict_in_time_fails_and_is_dropped() -> None:
     hung = a_worker(1, State.RUNNING)
     assert decide(seen(a_node(), hung), POLICY).recheck == POLICY.deadline - SECOND
     decision = decide(seen(a_node(), hung, after=POLICY.deadline), POLICY)
@@ -264,7 +264,7 @@ def test_when_no_slot_is_free_the_node_waits() -> None:
     assert not decision.effects
 
 
-def test_a_gate_that_comes_back_is_not_opened_for_the_sake_of_the_record() -> None:
+def test_a_returned_gate_is_not_opened_by_the_record() -> None:
     decision = decide(seen(a_node(labelled=True, record=passed())), POLICY)
     assert decision.phase is Phase.VERIFYING
     (written,) = decision.effects
@@ -272,7 +272,7 @@ def test_a_gate_that_comes_back_is_not_opened_for_the_sake_of_the_record() -> No
     assert written.record.outcome is Outcome.PENDING
 
 
-def test_a_gate_that_comes_back_after_a_reboot_needs_a_new_proof() -> None:
+def test_a_gate_that_returns_after_a_reboot_needs_a_new_proof() -> None:
     decision = decide(seen(a_node(labelled=True, record=passed(), boot="boot-2")), POLICY)
     assert decision.phase is Phase.VERIFYING
     assert kinds(decision.effects) == [WriteStatus]
@@ -284,7 +284,7 @@ def test_a_label_set_by_hand_opens_no_gate() -> None:
 
 
 @pytest.mark.parametrize("gated", [True, False])
-def test_taking_the_label_off_asks_for_a_new_proof_taint_or_no_taint(*, gated: bool) -> None:
+def test_removing_the_label_requires_a_new_proof_with_or_without_taints(*, gated: bool) -> None:
     verified = a_node(gated=gated, record=passed(3))
     reopened = decide(seen(verified), POLICY)
     (write,) = reopened.effects
@@ -294,13 +294,13 @@ def test_taking_the_label_off_asks_for_a_new_proof_taint_or_no_taint(*, gated: b
     assert StartAttempt(a_node(gated=gated, record=write.record), 4) in again.effects
 
 
-def test_a_verified_node_with_a_worker_left_is_told_again_and_the_worker_dropped() -> None:
+def test_a_verified_node_with_a_leftover_worker_is_reported_again_and_the_worker_dropped() -> None:
     decision = decide(seen(a_node(gated=False, labelled=True, record=passed()), a_worker()), POLICY)
     assert decision.phase is Phase.VERIFIED
     assert kinds(decision.effects) == [WriteStatus, EmitEvent, DiscardAttempt]
 
 
-def test_in_a_rush_releases_go_before_news_of_them() -> None:
+def test_in_a_burst_releases_precede_their_events() -> None:
     verified = a_node(gated=False, labelled=True, record=passed())
     rush = msgspec.structs.replace(seen(verified, a_worker()), burst=True)
     waits = decide(rush, POLICY)
@@ -311,13 +311,13 @@ def test_in_a_rush_releases_go_before_news_of_them() -> None:
     assert kinds(at_last.effects) == [WriteStatus, EmitEvent, DiscardAttempt]
 
 
-def test_a_verified_node_needs_nothing() -> None:
+def test_a_verified_node_has_no_effects() -> None:
     decision = decide(seen(a_node(gated=False, labelled=True, record=passed())), POLICY)
     assert decision.phase is Phase.VERIFIED
     assert not decision.effects
 
 
-def test_a_refused_worker_is_a_failed_attempt_with_that_reason() -> None:
+def test_a_rejected_worker_is_a_failed_attempt_with_that_reason() -> None:
     decision = worker_creation_rejected(seen(a_node()), 1, POLICY, "denied by policy")
     assert decision.phase is Phase.FAILED
     assert decision.reason == "worker pod rejected: denied by policy"
@@ -326,14 +326,14 @@ def test_a_refused_worker_is_a_failed_attempt_with_that_reason() -> None:
     assert written.record.cause is Cause.REFUSED
 
 
-def test_the_last_allowed_failure_says_so() -> None:
+def test_the_last_allowed_failure_is_announced() -> None:
     broken = a_worker(5, State.FAILED, cause=Cause.CHECKS, reason="dns: broken")
     decision = decide(seen(a_node(record=failed(4)), broken), POLICY)
     reasons = [effect.reason for effect in decision.effects if isinstance(effect, EmitEvent)]
     assert reasons == ["VerificationFailed", "VerificationExhausted"]
 
 
-def test_an_exhausted_node_is_tried_again_slowly() -> None:
+def test_an_exhausted_node_is_retried_slowly() -> None:
     node = a_node(record=failed(5))
     resting = decide(seen(node, after=timedelta(minutes=4)), POLICY)
     assert (resting.phase, resting.recheck) == (Phase.EXHAUSTED, timedelta(minutes=1))
@@ -346,7 +346,7 @@ def test_an_exhausted_node_is_never_tried_again_if_so_configured() -> None:
     assert (decision.phase, decision.recheck) == (Phase.EXHAUSTED, None)
 
 
-def test_a_record_from_the_future_does_not_make_a_node_wait_for_it() -> None:
+def test_a_record_from_the_future_does_not_delay_a_node() -> None:
     node = a_node(record=failed(1, at=START + timedelta(days=9)))
     assert decide(seen(node), POLICY).phase is Phase.VERIFYING
 
@@ -355,11 +355,11 @@ class TestRemoval:
     def fleet(self, **facts: object) -> Fleet:
         return Fleet(**({"managed": 100, "failing": 1, "in_pool": 10} | facts))  # type: ignore[arg-type]
 
-    def test_is_never_decided_unless_asked_for(self) -> None:
+    def test_removal_is_off_by_default(self) -> None:
         decision = decide(seen(a_node(record=failed(9)), fleet=self.fleet()), POLICY)
         assert RemoveNode not in kinds(decision.effects)
 
-    def test_takes_one_more_failure_right_before(self) -> None:
+    def test_removal_requires_one_more_recent_failure(self) -> None:
         node = a_node(record=failed(5))
         checked_once_more = decide(seen(node, fleet=self.fleet(), after=20 * SECOND), REMOVING)
         assert StartAttempt(node, 6) in checked_once_more.effects
@@ -367,59 +367,59 @@ class TestRemoval:
         assert gone.phase is Phase.REMOVING
         assert kinds(gone.effects) == [RemoveNode]
 
-    def test_does_not_act_on_a_failure_of_long_ago(self) -> None:
+    def test_an_old_failure_does_not_lead_to_removal(self) -> None:
         node = a_node(record=failed(6))
         stale = decide(seen(node, fleet=self.fleet(), after=timedelta(minutes=2)), REMOVING)
         assert (stale.phase, stale.effects) == (Phase.EXHAUSTED, ())
         looked_again = decide(seen(node, fleet=self.fleet(), after=timedelta(minutes=6)), REMOVING)
         assert kinds(looked_again.effects) == [StartAttempt, EmitEvent]
 
-    def test_is_held_when_many_nodes_fail_at_once(self) -> None:
+    def test_removal_is_blocked_when_many_nodes_fail_simultaneously(self) -> None:
         decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(failing=30)), REMOVING)
         assert decision.phase is Phase.HELD
         assert "30 of 100 nodes are failing (limit 20: " in decision.reason
         assert kinds(decision.effects) == [EmitEvent]
 
-    def test_is_held_when_the_pool_has_lost_enough_nodes(self) -> None:
+    def test_removal_is_blocked_by_the_pools_budget(self) -> None:
         before = Ledger((Removal("other", "b", "", START),))
         decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(ledger=before)), REMOVING)
         assert decision.phase is Phase.HELD
         assert "removal budget exhausted: 1 of 1 removals used in 3600 s" in decision.reason
 
-    def test_is_free_again_when_the_window_has_passed_or_the_loss_was_another_pools(self) -> None:
+    def test_removal_resumes_after_the_window_or_for_other_pools(self) -> None:
         long_ago = Ledger((Removal("other", "b", "", START - timedelta(hours=2)),))
         elsewhere = Ledger((Removal("other", "b", "gpu", START),))
         for before in (long_ago, elsewhere):
             seen_now = seen(a_node(record=failed(6)), fleet=self.fleet(ledger=before), witnessed=6)
             assert decide(seen_now, REMOVING).phase is Phase.REMOVING
 
-    def test_a_small_pool_may_lose_one_node(self) -> None:
+    def test_a_small_pool_can_lose_one_node(self) -> None:
         small = self.fleet(managed=3, in_pool=3)
         decision = decide(seen(a_node(record=failed(6)), fleet=small, witnessed=6), REMOVING)
         assert decision.phase is Phase.REMOVING
 
-    def test_what_is_written_down_is_done_again_without_paying_twice(self) -> None:
+    def test_a_recorded_removal_is_repeated_without_using_the_budget_again(self) -> None:
         booked = Ledger((Removal(UID, "a", "", START),))
         decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(ledger=booked), witnessed=6), REMOVING)
         assert kinds(decision.effects) == [RemoveNode]
 
     @pytest.mark.parametrize("pause", ["node", "all", "trouble"])
-    def test_is_held_by_whoever_says_halt(self, pause: str) -> None:
+    def test_removal_is_blocked_by_a_pause_or_an_unreadable_ledger(self, pause: str) -> None:
         node = a_node(record=failed(6), removal_paused=pause == "node")
         book = Ledger(paused=pause == "all", error="it is garbled" if pause == "trouble" else "")
         assert decide(seen(node, fleet=self.fleet(ledger=book)), REMOVING).phase is Phase.HELD
 
-    def test_what_was_written_down_before_the_window_counts_no_more(self) -> None:
+    def test_a_removal_before_the_window_no_longer_counts(self) -> None:
         long_ago = Ledger((Removal(UID, "a", "", START - timedelta(days=30)), Removal("other", "b", "", START)))
         decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(ledger=long_ago)), REMOVING)
         assert decision.phase is Phase.HELD
 
-    def test_what_is_written_down_still_waits_when_many_nodes_fail_at_once(self) -> None:
+    def test_a_recorded_removal_waits_while_many_nodes_fail(self) -> None:
         booked = Ledger((Removal(UID, "a", "", START),))
         decision = decide(seen(a_node(record=failed(6)), fleet=self.fleet(failing=90, ledger=booked)), REMOVING)
         assert decision.phase is Phase.HELD
 
-    def test_counts_only_failures_that_speak_against_the_node(self) -> None:
+    def test_only_failures_that_blame_the_node_count_for_removal(self) -> None:
         registry_was_down = failed(5, node_failures=0, cause=Cause.NOT_STARTED)
         broken = a_worker(6, State.FAILED, cause=Cause.CHECKS, reason="dns: broken")
         decision = decide(seen(a_node(record=registry_was_down), broken), REMOVING)
@@ -429,22 +429,22 @@ class TestRemoval:
         assert after.phase is Phase.EXHAUSTED
 
     @pytest.mark.parametrize("cause", [Cause.REFUSED, Cause.MISCONFIGURED, Cause.NOT_STARTED, Cause.STOPPED])
-    def test_does_not_blame_the_node_for_what_a_new_one_would_suffer_too(self, cause: Cause) -> None:
+    def test_failures_that_a_new_node_would_share_do_not_lead_to_removal(self, cause: Cause) -> None:
         decision = decide(seen(a_node(record=failed(6, cause=cause, node_failures=0)), fleet=self.fleet()), REMOVING)
         assert decision.phase is Phase.EXHAUSTED
 
-    def test_spares_a_node_that_someone_opened_by_hand(self) -> None:
+    def test_a_manually_opened_node_is_not_removed(self) -> None:
         decision = decide(seen(a_node(gated=False, record=failed(6)), fleet=self.fleet()), REMOVING)
         assert RemoveNode not in kinds(decision.effects)
 
-    def test_goes_on_trying_while_held(self) -> None:
+    def test_attempts_continue_while_removal_is_blocked(self) -> None:
         node = a_node(record=failed(6))
         decision = decide(seen(node, fleet=self.fleet(failing=30), after=timedelta(minutes=6)), REMOVING)
         assert StartAttempt(node, 7) in decision.effects
 
 
-class TestTheEndOfAnOutage:
-    """All nodes failed at once, so none was removed. Then the cluster is mended."""
+class TestAfterAnOutage:
+    """All nodes failed simultaneously, so none was removed. Then the cluster is repaired."""
 
     POLICY = msgspec.structs.replace(
         POLICY, max_failures=2, slow_retry=timedelta(seconds=4), removal=RemovalPolicy(max_percent=100)
@@ -459,7 +459,7 @@ class TestTheEndOfAnOutage:
         return cluster
 
     @pytest.mark.parametrize("half_seconds", range(12))
-    def test_who_was_not_looked_at_yet_is_not_removed_for_it(self, half_seconds: int) -> None:
+    def test_a_node_that_was_not_retried_after_an_outage_is_not_removed(self, half_seconds: int) -> None:
         """Whenever it ends: some have just failed once more, and the others pass."""
         cluster = self.an_outage(60 + half_seconds / 2)
         before = len(cluster.removed)
@@ -468,7 +468,7 @@ class TestTheEndOfAnOutage:
         cluster.settle(100)
         assert len(cluster.removed) == before
 
-    def test_who_is_broken_all_the_same_goes_after_failures_of_its_own(self) -> None:
+    def test_a_broken_node_is_removed_after_failures_of_its_own(self) -> None:
         cluster = self.an_outage(120)
         for name in sorted(cluster.nodes)[1:]:
             cluster.verdicts[name] = "passes"

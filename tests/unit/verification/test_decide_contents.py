@@ -168,7 +168,7 @@ class TestAPass:
     @pytest.mark.parametrize(
         ("ago", "left"), [(SECOND, MINUTE - SECOND), (MINUTE - TICK, TICK), (MINUTE, None), (MINUTE + TICK, None)]
     )
-    def test_in_a_rush_the_event_waits_for_a_minute_at_most(self, ago: timedelta, left: timedelta | None) -> None:
+    def test_in_a_burst_the_event_waits_for_at_most_a_minute(self, ago: timedelta, left: timedelta | None) -> None:
         decision = look(opened(passed(ago=ago)), a_worker(), burst=True)
         assert (decision.phase, decision.recheck, bool(decision.effects)) == (Phase.VERIFIED, left, left is None)
 
@@ -209,7 +209,7 @@ class TestAFailure:
     @pytest.mark.parametrize(
         ("slow_retry", "then"), [(5 * MINUTE, "it is tried again slowly"), (None, "it is not tried again")]
     )
-    def test_the_last_allowed_failure_is_a_warning_that_states_what_follows(
+    def test_the_last_allowed_failure_is_a_warning_with_the_consequence(
         self, slow_retry: timedelta | None, then: str
     ) -> None:
         decision = look(gated(failed(4)), broken(5), policy=replace(POLICY, slow_retry=slow_retry))

@@ -41,7 +41,7 @@ def test_an_event_is_normal_unless_it_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize("reason", [EventReason.REMOVAL_BLOCKED, EventReason.RECORD_CHANGED])
-def test_what_needs_attention_for_long_is_reported_again_every_hour(reason: EventReason) -> None:
+def test_lasting_warnings_are_repeated_every_hour(reason: EventReason) -> None:
     name = event_object(EmitEvent(NODE, reason, "budget", 3), NOW, "c", "i")["metadata"]["name"]
     assert name == f"node-ready.uid-1.3.{reason.lower()}.2026030405"
 

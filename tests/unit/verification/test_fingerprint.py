@@ -91,7 +91,7 @@ def test_where_and_when_a_worker_runs_does_not_matter(change: Callable[[Json], N
 
 
 @pytest.mark.parametrize("change", OTHER.values(), ids=OTHER)
-def test_whatever_else_differs_makes_another_worker(change: Callable[[Json], None]) -> None:
+def test_any_other_difference_changes_the_fingerprint(change: Callable[[Json], None]) -> None:
     spec = a_spec()
     change(spec)
     assert fingerprint(spec) != fingerprint(a_spec())

@@ -30,7 +30,7 @@ def checked(patch: patches.JsonPatch) -> dict[str, Any]:
     return {step["path"]: step["value"] for step in patch if step["op"] == "test"}
 
 
-def test_every_taint_that_goes_is_named_and_tested_the_last_first() -> None:
+def test_removed_taints_are_tested_from_last_to_first() -> None:
     node = Node("a", "uid-1", taints=(FOREIGN, OURS, SAME_KEY, OTHER_OURS))
     patch = patches.open_gate(node, PROOF, POLICY)
     assert removed(patch) == ["/spec/taints/3", "/spec/taints/1"]
@@ -44,18 +44,18 @@ def test_every_taint_that_goes_is_named_and_tested_the_last_first() -> None:
     }
 
 
-def test_all_tests_stand_before_anything_is_changed() -> None:
+def test_all_tests_precede_all_changes() -> None:
     patch = patches.open_gate(Node("a", "uid-1", taints=(OURS, OTHER_OURS)), PROOF, POLICY)
     kinds = [step["op"] for step in patch]
     assert kinds == sorted(kinds, key=["test", "remove", "add"].index)
 
 
-def test_the_value_of_a_taint_is_nobodys_concern() -> None:
+def test_the_value_of_a_taint_is_ignored() -> None:
     patch = patches.open_gate(Node("a", "uid-1", taints=(Taint(OURS.key, OURS.effect, "other"),)), PROOF, POLICY)
     assert removed(patch) == ["/spec/taints/0"]
 
 
-def test_label_and_proof_go_into_maps_that_exist() -> None:
+def test_label_and_proof_are_added_to_existing_maps() -> None:
     added = [step for step in patches.open_gate(Node("a", "uid-1"), PROOF, POLICY) if step["op"] == "add"]
     assert added == [
         {"op": "add", "path": "/metadata/labels/node-ready~1verified", "value": "true"},
@@ -63,7 +63,7 @@ def test_label_and_proof_go_into_maps_that_exist() -> None:
     ]
 
 
-def test_maps_that_do_not_exist_are_made_only_if_nobody_else_made_them() -> None:
+def test_missing_maps_are_created_only_if_still_missing() -> None:
     node = Node("a", "uid-1", has_labels=False, has_annotations=False)
     patch = patches.open_gate(node, PROOF, POLICY)
     assert checked(patch) == {"/metadata/uid": "uid-1", "/metadata/labels": None, "/metadata/annotations": None}
@@ -75,7 +75,7 @@ def test_the_record_that_the_decision_is_based_on_is_tested(text: str | None) ->
     assert checked(patches.open_gate(node, PROOF, POLICY, "7")) == {"/metadata/uid": "uid-1", RECORD: text}
 
 
-def test_instead_of_a_record_that_is_too_long_the_version_is_tested() -> None:
+def test_for_an_oversized_record_the_version_is_tested() -> None:
     node = Node("a", "uid-1", record_text="")
     patch = patches.open_gate(node, PROOF, POLICY, "7")
     assert checked(patch) == {"/metadata/uid": "uid-1", "/metadata/resourceVersion": "7"}
@@ -92,7 +92,7 @@ def engaged(node: Node) -> list[dict[str, Any]]:
     return [step for step in patch if step["op"] != "test"]
 
 
-def test_a_gate_is_closed_without_touching_the_taints_of_others() -> None:
+def test_closing_a_gate_keeps_foreign_taints() -> None:
     label, taint, record = engaged(Node("a", "uid-1", labelled=True, taints=(FOREIGN, SAME_KEY)))
     assert label == {"op": "remove", "path": "/metadata/labels/node-ready~1verified"}
     assert taint["path"] == "/spec/taints/-"
@@ -100,12 +100,12 @@ def test_a_gate_is_closed_without_touching_the_taints_of_others() -> None:
     assert record["value"] == encode_record(FAILURE)
 
 
-def test_the_first_taint_of_a_node_makes_the_list() -> None:
+def test_the_first_taint_of_a_node_creates_the_list() -> None:
     (taint,) = [step for step in engaged(Node("a", "uid-1")) if "taints" in step["path"]]
     assert (taint["path"], len(taint["value"])) == ("/spec/taints", 1)
 
 
-def test_a_gate_that_is_closed_already_stays_as_it_is() -> None:
+def test_an_already_closed_gate_is_unchanged() -> None:
     node = Node("a", "uid-1", labelled=True, taints=(Taint(OURS.key, OURS.effect, "other"),))
     assert not [step for step in engaged(node) if "taints" in step["path"]]
 
@@ -135,5 +135,5 @@ def test_a_failure_is_recorded_over_the_version_it_was_decided_on_or_not_at_all(
 
 
 def test_a_proof_is_recorded_by_the_release_alone() -> None:
-    """A condition that is told late must not put an old proof back."""
+    """A late condition must not restore an earlier proof."""
     assert patches.write_status(Node("a", "uid-1"), PROOF, POLICY)["metadata"] == {"uid": "uid-1"}

@@ -20,7 +20,7 @@ TEXT = encode_record(RECORD)
 UID = {"op": "test", "path": "/metadata/uid", "value": "u"}
 
 
-def test_a_release_makes_missing_maps_and_tests_that_they_are_missing() -> None:
+def test_a_release_creates_missing_maps_and_tests_that_they_are_missing() -> None:
     node = Node("a", "u", has_labels=False, has_annotations=False)
     assert patches.open_gate(node, RECORD, POLICY) == [
         UID,

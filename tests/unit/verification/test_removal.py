@@ -156,7 +156,7 @@ def test_a_node_is_removed_only_within_a_minute_of_its_last_failure(
     assert any(isinstance(effect, RemoveNode) for effect in decision.effects) is removed
 
 
-def test_a_removal_states_the_failure_and_the_ledger_that_allows_it_and_is_looked_at_again() -> None:
+def test_a_removal_states_the_failure_and_the_ledger_that_allows_it_and_is_reconciled_again() -> None:
     ledger = Ledger((Removal("other", "b", "another pool", NOW),), version="12")
     record = exhausted(SECOND)
     decision = look(record, ledger=ledger)
@@ -269,7 +269,7 @@ def test_a_held_node_has_a_warning_event_with_the_reason() -> None:
         (None, 9 * HOUR, POLICY.resync),
     ],
 )
-def test_a_held_node_is_looked_at_again_no_later_than_any_other(
+def test_a_held_node_is_reconciled_no_later_than_any_other(
     slow_retry: timedelta | None, ago: timedelta, recheck: timedelta
 ) -> None:
     decision = look(exhausted(ago), policy=replace(POLICY, slow_retry=slow_retry), ledger=HELD)

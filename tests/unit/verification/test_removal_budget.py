@@ -68,7 +68,7 @@ def test_more_failing_nodes_than_the_larger_limit_are_a_crowd(
 
 
 @pytest.mark.parametrize(("pool", "named"), [("blue", "pool blue"), ("", "nodes without a pool")])
-def test_a_held_node_is_told_which_pool_has_used_its_budget(pool: str, named: str) -> None:
+def test_a_blocked_removal_names_the_pool_with_the_exhausted_budget(pool: str, named: str) -> None:
     fleet = Fleet(managed=10, in_pool=10, ledger=Ledger((removal(TICK, pool=pool),)))
     held = removal_budget.blocked_reason(
         Snapshot(NOW, Node("a", "u", pool=pool), fleet=fleet), RemovalPolicy(window=HOUR)

@@ -106,7 +106,7 @@ def test_a_worker_that_is_not_genuine_closes_nothing_and_is_dropped() -> None:
 
 
 def turns(node: Node, policy: Policy = WATCHING, hours: int = 3) -> list[timedelta]:
-    """The moments at which the node would be checked if nobody ever did, by looks that are as late as they may be."""
+    """The moments at which the node would be checked if it never was, by reconciles that are as late as possible."""
     found, now = [], START
     while now < START + timedelta(hours=hours):
         decision = decide(Snapshot(now, node, fleet=BIG), policy)
@@ -120,7 +120,7 @@ def turns(node: Node, policy: Policy = WATCHING, hours: int = 3) -> list[timedel
 
 
 @pytest.mark.parametrize("policy", [WATCHING, POLICY], ids=["watched", "no longer"])
-def test_a_proof_that_is_repeated_is_no_news_also_if_the_controller_died_before_it_dropped_the_worker(
+def test_a_repeated_proof_is_not_announced_again_after_a_restart(
     policy: Policy,
 ) -> None:
     passed = a_worker(State.PASSED)
@@ -131,24 +131,24 @@ def test_a_proof_that_is_repeated_is_no_news_also_if_the_controller_died_before_
 
 
 class TestWhen:
-    def test_never_unless_asked_for(self) -> None:
+    def test_reverification_is_off_by_default(self) -> None:
         decision = decide(Snapshot(START + INTERVAL * 1000, a_node()), POLICY)
         assert (decision.phase, decision.effects, decision.recheck) == (Phase.VERIFIED, (), None)
 
-    def test_once_an_interval_at_the_nodes_own_time(self) -> None:
+    def test_once_per_interval_at_the_nodes_own_time(self) -> None:
         found = turns(a_node())
         assert len(found) >= 15
         assert {later - sooner for sooner, later in pairwise(found)} == {INTERVAL}
 
-    def test_a_fleet_that_joined_at_once_is_spread_over_the_interval(self) -> None:
+    def test_a_fleet_that_joined_simultaneously_is_spread_over_the_interval(self) -> None:
         firsts = sorted(turns(a_node(uid=f"uid-{number}"), hours=1)[0] for number in range(200))
         assert firsts[0] >= INTERVAL / 2, "what was proved just now is not asked again"
         assert firsts[-1] <= INTERVAL * 1.5
         in_any_minute = max(sum(at <= other < at + timedelta(minutes=1) for other in firsts) for at in firsts)
         assert in_any_minute < 40, "a tenth of them, more or less"
 
-    def test_a_fleet_verified_long_ago_is_not_checked_at_once(self) -> None:
-        """As when somebody switches this on."""
+    def test_a_fleet_verified_long_ago_is_not_checked_simultaneously(self) -> None:
+        """As when reverification is enabled."""
         now = START + timedelta(days=30)
         nodes = [a_node(uid=f"uid-{number}") for number in range(200)]
         started = [node for node in nodes if decide(Snapshot(now, node, fleet=BIG), WATCHING).effects]
@@ -158,10 +158,10 @@ class TestWhen:
         """Were it sooner, the first nodes would be gated before anyone knew that all others fail, too."""
         assert turns(doubtful(1)) == turns(a_node())
 
-    def test_a_reboot_asks_for_a_proof_soon(self) -> None:
+    def test_a_reboot_requires_a_proof_soon(self) -> None:
         assert kinds(look(a_node(boot="boot-2"), after=timedelta(minutes=1))) == [StartAttempt]
 
-    def test_but_once_it_failed_it_waits_for_its_turn_like_the_others(self) -> None:
+    def test_a_rebooted_node_that_failed_is_checked_at_its_turn(self) -> None:
         """Nodes that reboot one after another in a broken cluster would be gated before it is known to be broken."""
         assert turns(doubtful(1, boot="boot-2")) == turns(a_node())
 
@@ -170,24 +170,24 @@ class TestWhen:
         decision = look(a_node(boot="boot-2"), **facts)
         assert (decision.phase, decision.effects, decision.recheck) == (Phase.VERIFIED, (), POLICY.resync)
 
-    def test_a_node_that_someone_else_labelled_is_watched_over_too(self) -> None:
+    def test_a_node_that_another_client_labeled_is_reverified(self) -> None:
         adopted = VerificationRecord(
             1, outcome=Outcome.PENDING, at=START, since=START, reason="labeled by another client"
         )
         assert turns(a_node(record=adopted))
 
-    def test_a_date_in_the_future_does_not_put_it_off_for_ever(self) -> None:
+    def test_a_date_in_the_future_does_not_postpone_it_indefinitely(self) -> None:
         confused = replace(a_node().record, at=START + timedelta(days=1000))
         assert turns(a_node(record=confused))
 
 
 class TestVerdicts:
-    def test_one_that_runs_is_waited_for(self) -> None:
+    def test_a_running_worker_is_waited_for(self) -> None:
         decision = look(a_node(), a_worker(State.RUNNING, finished=False), after=INTERVAL + timedelta(seconds=5))
         assert (decision.phase, decision.effects) == (Phase.REVERIFYING, ())
         assert decision.recheck == POLICY.deadline - timedelta(seconds=5)
 
-    def test_a_pass_is_put_on_record_in_one_write(self) -> None:
+    def test_a_pass_is_recorded_in_one_write(self) -> None:
         worker = a_worker(State.PASSED)
         write, drop = look(doubtful(2), worker).effects
         assert isinstance(write, WriteStatus)
@@ -205,7 +205,7 @@ class TestVerdicts:
         assert decision.phase is Phase.VERIFIED
         assert decision.reason == f"dns: no answer (failure {before + 1} of 3)"
 
-    def test_the_third_in_a_row_closes_the_gate(self) -> None:
+    def test_the_third_failure_in_a_row_closes_the_gate(self) -> None:
         decision = look(doubtful(2), a_worker(State.FAILED))
         assert decision.phase is Phase.FAILED
         news, close, condition = decision.effects
@@ -216,7 +216,7 @@ class TestVerdicts:
         assert condition == WriteStatus(close.node, close.record)
 
     @pytest.mark.parametrize("cause", [cause for cause in Cause if not cause.blames_node])
-    def test_what_is_not_the_nodes_fault_does_not_count(self, cause: Cause) -> None:
+    def test_failures_that_do_not_blame_the_node_do_not_count(self, cause: Cause) -> None:
         (write,) = look(doubtful(2), a_worker(State.FAILED, cause)).effects
         assert isinstance(write, WriteStatus)
         assert write.record.failures == 2
@@ -228,20 +228,20 @@ class TestVerdicts:
         assert (write.record.cause, write.record.failures) == (Cause.LATE, 1)
         assert drop == DiscardAttempt(late)
 
-    def test_one_that_was_refused_says_nothing_about_the_node(self) -> None:
+    def test_a_rejected_worker_does_not_blame_the_node(self) -> None:
         seen = Snapshot(START + INTERVAL, doubtful(2), fleet=BIG, version="7")
         (write,) = worker_creation_rejected(seen, 5, WATCHING, "quota").effects
         assert isinstance(write, WriteStatus)
         assert (write.record.outcome, write.record.failures) == (Outcome.PASSED, 2)
         assert write.record.reason == "worker pod rejected: quota"
 
-    def test_a_refused_one_leaves_no_news_of_a_pass_behind(self) -> None:
+    def test_a_rejected_worker_leaves_no_announcement_of_a_pass(self) -> None:
         node = a_node()
         refused = replace(node, record=replace(node.record, attempt=5, cause=Cause.REFUSED, reason="no such image"))
         left = a_worker(State.FAILED, Cause.NOT_STARTED)
         assert EmitEvent not in kinds(look(refused, left, after=timedelta(seconds=1)))
 
-    def test_one_that_finds_no_room_is_given_up_soon_and_blames_nobody(self) -> None:
+    def test_an_unschedulable_worker_is_abandoned_and_does_not_blame_its_node(self) -> None:
         waits = a_worker(State.PENDING, finished=False, node_name="", reason="Insufficient cpu")
         assert not look(a_node(), waits, after=INTERVAL + timedelta(seconds=29)).effects
         write, drop = look(a_node(), waits, after=INTERVAL + timedelta(seconds=30)).effects
@@ -250,18 +250,18 @@ class TestVerdicts:
         assert (write.record.failures, write.record.outcome) == (0, Outcome.PASSED)
         assert drop == DiscardAttempt(waits)
 
-    def test_one_that_took_all_its_time_does_not_cost_the_next_turn(self) -> None:
+    def test_a_worker_that_timed_out_does_not_skip_the_next_turn(self) -> None:
         slow = replace(a_node().record, at=START + timedelta(seconds=305), seconds=305)
         assert turns(a_node(record=slow), hours=1)[0] <= turns(a_node(), hours=1)[0] + INTERVAL / 2
 
-    def test_a_check_pushes_no_workload_off_its_node(self) -> None:
+    def test_a_worker_preempts_no_workload(self) -> None:
         urgent = WorkerPodTemplate("kube-system", "image:1", POLICY.gates, priority_class="system-cluster-critical")
         assert worker_pod(a_node(), 5, urgent)["spec"]["priorityClassName"] == ""
         assert worker_pod(a_node(labelled=False), 5, urgent)["spec"]["priorityClassName"] == "system-cluster-critical"
 
 
-class TestTheCrowd:
-    def test_with_many_failing_no_gate_is_closed(self) -> None:
+class TestManyFailures:
+    def test_no_gate_is_closed_while_many_nodes_fail(self) -> None:
         decision = look(doubtful(2), a_worker(State.FAILED), fleet=Fleet(managed=10, failing=1, degraded=3))
         news, write = decision.effects
         assert isinstance(news, EmitEvent)
@@ -270,25 +270,25 @@ class TestTheCrowd:
         assert isinstance(write, WriteStatus)
         assert (write.record.outcome, write.record.failures) == (Outcome.PASSED, 3)
 
-    def test_which_is_said_once(self) -> None:
+    def test_a_gate_that_is_kept_open_is_reported_once(self) -> None:
         decision = look(doubtful(3), a_worker(State.FAILED), fleet=Fleet(managed=10, failing=1, degraded=3))
         assert kinds(decision) == [WriteStatus]
 
-    def test_the_last_node_that_is_open_stays_so(self) -> None:
+    def test_the_last_open_node_stays_open(self) -> None:
         decision = look(doubtful(2), a_worker(State.FAILED), fleet=Fleet(managed=2, failing=1, degraded=1))
         assert CloseGate not in kinds(decision)
         assert "no other node is healthy" in decision.reason
 
-    def test_when_the_others_heal_the_next_failure_closes(self) -> None:
+    def test_the_next_failure_closes_after_others_recover(self) -> None:
         assert CloseGate in kinds(look(doubtful(7), a_worker(State.FAILED), fleet=Fleet(managed=10, degraded=1)))
 
-    def test_nodes_in_doubt_are_a_reason_not_to_remove_any(self) -> None:
+    def test_nodes_in_doubt_block_removal(self) -> None:
         seen = Snapshot(START, a_node(), fleet=Fleet(managed=10, failing=1, degraded=2, in_pool=10))
         assert removal_budget.blocked_reason(seen, RemovalPolicy())
 
 
 class TestAfterwards:
-    def test_a_gate_that_comes_back_on_a_node_in_doubt_is_not_opened_by_the_old_proof(self) -> None:
+    def test_a_returned_gate_on_a_node_in_doubt_is_not_opened_by_the_earlier_proof(self) -> None:
         decision = look(doubtful(1, taints=(Taint(**GATE),)))
         (write,) = decision.effects
         assert isinstance(write, WriteStatus)
@@ -308,7 +308,7 @@ class TestRemoval:
     REMOVING = replace(WATCHING, removal=RemovalPolicy(max_percent=100))
 
     @pytest.mark.parametrize("policy", [REMOVING, replace(REMOVING, max_failures=1)], ids=["often", "once"])
-    def test_a_closed_gate_is_not_the_end(self, policy: Policy) -> None:
+    def test_a_node_recovers_after_its_gate_was_closed(self, policy: Policy) -> None:
         """However often it had failed while its gate was kept open."""
         cluster = a_fleet(policy)
         annotation = cluster.nodes["n1"]["metadata"]["annotations"]
@@ -319,7 +319,7 @@ class TestRemoval:
         assert "n1" in cluster.nodes
         assert cluster.node("n1").record.failures == 1
 
-    def test_doubts_that_nobody_follows_up_hold_nothing_back(self) -> None:
+    def test_doubts_without_reverification_block_nothing(self) -> None:
         cluster = a_fleet()
         for name in ("n2", "n3", "n4"):
             annotation = cluster.nodes[name]["metadata"]["annotations"]
@@ -330,7 +330,7 @@ class TestRemoval:
         assert [removal.node for removal in cluster.removed] == ["bad"]
 
 
-class TestALife:
+class TestLifetime:
     def test_healthy_nodes_are_left_open(self) -> None:
         cluster = a_fleet()
         cluster.settle(3600)
@@ -341,7 +341,7 @@ class TestALife:
         assert {news.reason for news in cluster.news.values()} == {"Verified"}
         assert len(cluster.news) == 5, "a proof that is repeated is no news"
 
-    def test_a_broken_node_is_gated_and_comes_back(self) -> None:
+    def test_a_broken_node_is_gated_and_recovers(self) -> None:
         cluster = a_fleet()
         cluster.verdicts["n1"] = "fails"
         cluster.settle(3600, stop=lambda: not cluster.node("n1").labelled)
@@ -355,7 +355,7 @@ class TestALife:
             EventReason.GATE_RESTORED
         ) == 1
 
-    def test_an_outage_of_the_whole_cluster_closes_none(self) -> None:
+    def test_an_outage_of_the_whole_cluster_closes_no_gate(self) -> None:
         cluster = a_fleet()
         for name in cluster.nodes:
             cluster.verdicts[name] = "fails"

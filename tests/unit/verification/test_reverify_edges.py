@@ -122,7 +122,7 @@ class TestVerdicts:
             assert [type(effect) for effect in decision.effects] == [WriteStatus]
             assert written(decision).failures == node.record.failures
 
-    def test_a_rejected_pod_took_no_time_and_is_tried_again_after_a_resync(self) -> None:
+    def test_a_rejected_pod_took_no_time_and_is_retried_after_a_resync(self) -> None:
         decision = worker_creation_rejected(Snapshot(NOW, doubtful(2), version="7"), 5, POLICY, "quota")
         assert (decision.phase, decision.recheck) == (Phase.VERIFIED, POLICY.resync)
         record = written(decision)
@@ -218,7 +218,7 @@ class TestAWorkerWithoutANode:
             (SECOND, 20 * SECOND, 19 * SECOND),  # it is late before that
         ],
     )
-    def test_is_looked_at_again_within_thirty_seconds(
+    def test_a_worker_without_a_node_is_reconciled_within_thirty_seconds(
         self, age: timedelta, deadline: timedelta, recheck: timedelta
     ) -> None:
         decision = look(verified(), waiting(age), policy=replace(POLICY, deadline=deadline))
@@ -233,7 +233,7 @@ class TestAWorkerWithoutANode:
             (waiting(30 * SECOND, node_name="a"), False),  # it has a node, and so all of its time
         ],
     )
-    def test_is_given_up_after_thirty_seconds(self, worker: Worker, given_up: bool) -> None:  # noqa: FBT001  a table
+    def test_a_worker_without_a_node_is_abandoned_after_thirty_seconds(self, worker: Worker, given_up: bool) -> None:  # noqa: FBT001  a table
         decision = look(verified(), worker)
         assert (decision.phase, decision.effects == ()) == (
             (Phase.VERIFIED, False) if given_up else (Phase.REVERIFYING, True)
@@ -243,14 +243,14 @@ class TestAWorkerWithoutANode:
         ("reason", "words"),
         [("", "not scheduled within 30 s"), ("Insufficient cpu", "not scheduled within 30 s: Insufficient cpu")],
     )
-    def test_is_noted_with_what_it_waited_for(self, reason: str, words: str) -> None:
+    def test_a_worker_without_a_node_is_recorded_with_what_it_waited_for(self, reason: str, words: str) -> None:
         worker = waiting(31 * SECOND, reason=reason)
         decision = look(doubtful(2), worker)
         record = written(decision)
         assert (record.reason, record.cause, record.failures, record.is_proof) == (words, Cause.NOT_STARTED, 2, False)
         assert decision.effects[-1] == DiscardAttempt(worker), "it must not start later"
 
-    def test_one_with_a_node_is_looked_at_again_at_its_deadline(self) -> None:
+    def test_a_worker_with_a_node_is_reconciled_at_its_deadline(self) -> None:
         decision = look(verified(), a_worker(State.RUNNING, created=NOW - MINUTE, finished=False))
         assert decision.recheck == POLICY.deadline - MINUTE
 
@@ -358,11 +358,11 @@ class TestTurns:
         decision = look(rebooted, policy=policy)
         assert (decision.phase, decision.recheck) == (Phase.VERIFIED if wait else Phase.REVERIFYING, wait)
 
-    def test_a_record_without_a_boot_waits_for_its_turn(self) -> None:
+    def test_a_record_without_a_boot_is_checked_at_its_turn(self) -> None:
         """Adopted nodes have such records. All of them would be checked together otherwise."""
         assert look(verified(boot=""), now=self.TURN - SECOND).recheck == SECOND
 
-    def test_a_rebooted_node_that_failed_since_waits_for_its_turn(self) -> None:
+    def test_a_rebooted_node_that_failed_since_is_checked_at_its_turn(self) -> None:
         assert look(replace(doubtful(1), boot="boot-2"), now=self.TURN - SECOND).recheck == SECOND
 
 

@@ -65,7 +65,7 @@ def test_it_has_no_privileges_and_an_end() -> None:
     assert (spec["restartPolicy"], spec["activeDeadlineSeconds"]) == ("Never", 60)
 
 
-def test_every_attempt_has_the_same_spec_and_knows_its_number_by_the_name_of_its_pod() -> None:
+def test_every_attempt_has_the_same_spec_and_its_number_in_the_pods_name() -> None:
     """So that one fingerprint covers all attempts."""
     first, later = made(attempt=1), made(attempt=7)
     assert first["spec"] == later["spec"]
@@ -74,7 +74,7 @@ def test_every_attempt_has_the_same_spec_and_knows_its_number_by_the_name_of_its
     assert (attempt(first["metadata"]["name"]), attempt(later["metadata"]["name"])) == (1, 7)
 
 
-def test_it_goes_with_its_node() -> None:
+def test_it_is_deleted_with_its_node() -> None:
     (owner,) = made(AWS)["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["uid"]) == ("Node", AWS, UID)
 
@@ -102,7 +102,9 @@ class TestBound:
             (Taint("example.com/full", "PreferNoSchedule"),),
         ],
     )
-    def test_where_only_other_pods_can_be_the_reason(self, taints: tuple[Taint, ...]) -> None:
+    def test_a_retry_bypasses_the_scheduler_if_only_other_pods_can_be_the_reason(
+        self, taints: tuple[Taint, ...]
+    ) -> None:
         assert worker_pod(a_blocked_node(*taints), 2, TEMPLATE)["spec"]["nodeName"] == "node-1"
 
     @pytest.mark.parametrize(
@@ -115,16 +117,16 @@ class TestBound:
             a_blocked_node(Taint("node.kubernetes.io/unschedulable", "NoSchedule")),
         ],
     )
-    def test_not_otherwise(self, node: Node) -> None:
+    def test_a_retry_uses_the_scheduler_otherwise(self, node: Node) -> None:
         assert "nodeName" not in worker_pod(node, 2, TEMPLATE)["spec"]
 
     @pytest.mark.parametrize("kind", ["persistentVolumeClaim", "ephemeral"])
-    def test_not_with_a_claim_that_only_the_scheduler_has_provisioned(self, kind: str) -> None:
+    def test_a_retry_with_a_scheduler_bound_volume_uses_the_scheduler(self, kind: str) -> None:
         template = msgspec.structs.replace(TEMPLATE, volumes=({"name": "data", kind: {}},))
         assert "nodeName" not in worker_pod(a_blocked_node(), 2, template)["spec"]
         other = msgspec.structs.replace(TEMPLATE, volumes=({"name": "data", "emptyDir": {}},))
         assert "nodeName" in worker_pod(a_blocked_node(), 2, other)["spec"]
 
-    def test_its_fingerprint_is_that_of_others(self) -> None:
+    def test_its_fingerprint_is_that_of_other_workers(self) -> None:
         bound, scheduled = (worker_pod(node, 2, TEMPLATE) for node in (a_blocked_node(), Node("node-1", UID)))
         assert fingerprint(bound["spec"]) == fingerprint(scheduled["spec"])

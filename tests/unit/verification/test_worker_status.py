@@ -62,7 +62,7 @@ def test_a_pod_that_is_read_back_belongs_to_its_node_and_attempt() -> None:
         worker_name("x", 1),
     ],
 )
-def test_a_pod_of_another_name_is_not_one_of_ours(name: str) -> None:
+def test_a_pod_of_another_name_is_not_a_worker(name: str) -> None:
     assert read_worker(msgspec.convert({"metadata": {"name": name}}, objects.Pod)) is None
 
 
@@ -88,7 +88,7 @@ FORGERIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("metadata", FORGERIES.values(), ids=FORGERIES)
-def test_a_pod_with_the_name_of_a_worker_is_none_if_it_is(metadata: dict[str, Any]) -> None:
+def test_a_forged_pod_with_the_name_of_a_worker_is_not_a_worker(metadata: dict[str, Any]) -> None:
     pod = made()
     pod["metadata"] |= metadata
     assert read_worker(msgspec.convert(pod, objects.Pod)) is None

@@ -124,7 +124,7 @@ def test_a_container_that_cannot_start_is_described(message: str, reason: str) -
         ("PodInitializing", State.PENDING),
     ],
 )
-def test_a_container_that_waits_without_hope_has_failed(reason: str, state: State) -> None:
+def test_a_container_that_cannot_start_has_failed(reason: str, state: State) -> None:
     waiting = {"name": "worker", "state": {"waiting": {"reason": reason}}}
     assert read(phase="Pending", containerStatuses=[waiting]).state is state
 

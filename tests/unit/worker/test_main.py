@@ -82,7 +82,7 @@ def pod(fake: FakeApi, tmp_path: Path) -> Pod:
 
 
 class TestVerdict:
-    def test_a_sound_node_passes(self, pod: Pod, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_healthy_node_passes(self, pod: Pod, capsys: pytest.CaptureFixture[str]) -> None:
         assert pod.work() == 0
         assert pod.report["node"] == "node-1"
         assert {check["name"] for check in pod.report["checks"]} == {
@@ -112,7 +112,7 @@ class TestVerdict:
         assert pod.failed == {"payload"}
         assert pod.report["checks"][0]["name"] == "payload"
 
-    def test_an_api_server_that_is_away_leaves_nothing_proved(self, pod: Pod) -> None:
+    def test_an_unavailable_api_server_fails_the_checks_that_need_it(self, pod: Pod) -> None:
         with socket.socket() as silent:
             silent.bind(("127.0.0.1", 0))
             assert pod.work(KUBERNETES_SERVICE_PORT=str(silent.getsockname()[1])) == 1
@@ -121,7 +121,7 @@ class TestVerdict:
         assert (first["name"], second["name"]) == ("api", "network")
         assert "Connection refused" in first["error"]
 
-    def test_switched_off_checks_do_not_run(self, fake: FakeApi, tmp_path: Path) -> None:
+    def test_disabled_checks_do_not_run(self, fake: FakeApi, tmp_path: Path) -> None:
         pod = Pod(fake, tmp_path / "small", payload=False, clock=False, services=[])
         assert pod.work() == 0
         assert {check["name"] for check in pod.report["checks"]} == {"dns", "api", "network"}
@@ -157,7 +157,7 @@ class TestSamples:
         ],
     )
     @pytest.mark.usefixtures("server")
-    def test_a_later_attempt_asks_more_often(
+    def test_a_later_attempt_takes_more_samples(
         self, fake: FakeApi, tmp_path: Path, asked: list[int], pod_name: str, queries: int
     ) -> None:
         pod = Pod(fake, tmp_path / "sampled", clusterDnsIp="127.0.0.1")
@@ -192,7 +192,7 @@ class TestSamples:
 
 
 class TestCannotCheck:
-    def test_wrong_settings_are_exit_code_2_with_every_mistake(self, pod: Pod) -> None:
+    def test_invalid_settings_are_exit_code_2_with_every_error(self, pod: Pod) -> None:
         assert pod.work(CHECK_TIMEOUT="soon", LOG_LEVEL="loud") == 2
         assert pod.report["checks"] == []
         assert "CHECK_TIMEOUT" in pod.report["error"]
@@ -202,7 +202,7 @@ class TestCannotCheck:
         assert pod.work(NODE_NAME="") == 2
         assert "NODE_NAME: is missing" in pod.report["error"]
 
-    def test_a_settings_file_that_is_asked_for_and_missing_is_exit_code_2(self, pod: Pod) -> None:
+    def test_a_missing_settings_file_is_exit_code_2(self, pod: Pod) -> None:
         assert pod.work(WORKER_CONFIG_PATH="/nonexistent/worker-config.yaml") == 2
 
     @pytest.mark.parametrize("file", ["token", "ca.crt"])
@@ -273,7 +273,7 @@ class TestCannotCheck:
         assert pod.work(LOG_LEVEL="debug") == 10
         assert "Traceback (most recent call last)" in capsys.readouterr().out
 
-    def test_a_dry_run_needs_no_name_writes_no_last_words_and_judges_the_same(
+    def test_a_dry_run_needs_no_name_and_writes_no_termination_message(
         self, fake: FakeApi, pod: Pod, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert pod.work(NODE_NAME="", DRY_RUN="true") == 0
@@ -282,7 +282,7 @@ class TestCannotCheck:
         fake.answers["/api"] = http(status=401)
         assert pod.work(NODE_NAME="", DRY_RUN="true") == 1
 
-    def test_last_words_that_cannot_be_written_do_not_change_the_verdict(self, pod: Pod) -> None:
+    def test_an_unwritable_termination_message_does_not_change_the_verdict(self, pod: Pod) -> None:
         assert pod.work(TERMINATION_LOG="/nonexistent/termination-log") == 0
 
 
@@ -292,9 +292,7 @@ class TestProcess:
         return subprocess.Popen(argv, env=os.environ | pod.environ, stdout=subprocess.PIPE, text=True)
 
     @pytest.mark.parametrize("program", [PROGRAM, UNDISTURBED + PROGRAM], ids=["waiting", "about to wait"])
-    def test_it_ends_on_sigterm_and_reports_what_it_has_found(
-        self, fake: FakeApi, tmp_path: Path, program: str
-    ) -> None:
+    def test_it_exits_on_sigterm_with_the_results_so_far(self, fake: FakeApi, tmp_path: Path, program: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             target = f"127.0.0.1:{silent.getsockname()[1]}"
             pod = Pod(fake, tmp_path / "stopped", networkTargets=[f"http://{target}/"], checkTimeoutSeconds=60)
@@ -326,13 +324,13 @@ class TestProcess:
             ("--frobnicate", 2, "unrecognized arguments"),
         ],
     )
-    def test_it_speaks_to_people(self, argument: str, code: int, words: str) -> None:
+    def test_help_version_and_usage_errors_are_printed(self, argument: str, code: int, words: str) -> None:
         argv = [sys.executable, "-c", "from kube_node_ready.worker.main import main; main()", argument]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == code
         assert words in done.stdout + done.stderr
 
-    def test_a_resolver_that_never_answers_cannot_keep_it(self, pod: Pod) -> None:
+    def test_a_resolver_that_never_responds_does_not_delay_exit(self, pod: Pod) -> None:
         stuck = PROGRAM.replace(
             "code =", "import time, socket; socket.getaddrinfo = lambda *a, **k: time.sleep(60)\ncode ="
         )
@@ -374,7 +372,7 @@ class TestLog:
         log.log("loud", level="error")
         assert [json.loads(line)["msg"] for line in stream.getvalue().splitlines()] == ["loud"]
 
-    def test_a_line_is_one_line_whatever_is_in_it(self) -> None:
+    def test_a_log_line_is_one_line(self) -> None:
         stream = io.StringIO()
         for kind in log.FORMATS:
             log.configure("info", kind, stream)
@@ -382,7 +380,7 @@ class TestLog:
         assert len(stream.getvalue().splitlines()) == 2
         assert json.loads(stream.getvalue().splitlines()[0])["timestamp"] != "forged"
 
-    def test_threads_do_not_mix_their_lines(self) -> None:
+    def test_lines_of_threads_are_not_mixed(self) -> None:
         class Slow(io.StringIO):
             def write(self, text: str) -> int:
                 for letter in text:
@@ -407,6 +405,6 @@ class TestLog:
         log.log("into the void")
 
     @pytest.mark.parametrize(("level", "kind"), [("loud", "json"), ("info", "xml")])
-    def test_unknown_levels_and_formats_are_refused(self, level: str, kind: str) -> None:
+    def test_unknown_levels_and_formats_are_rejected(self, level: str, kind: str) -> None:
         with pytest.raises(ValueError, match="is invalid; expected one of"):
             log.configure(level, kind)

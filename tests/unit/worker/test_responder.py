@@ -19,7 +19,7 @@ def a_free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def test_it_accepts_connections_sends_nothing_and_ends_by_sigterm() -> None:
+def test_it_accepts_connections_sends_nothing_and_exits_on_sigterm() -> None:
     port = a_free_port()
     with subprocess.Popen([PROGRAM, "respond", f"--port={port}"], stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -34,7 +34,7 @@ def test_it_accepts_connections_sends_nothing_and_ends_by_sigterm() -> None:
             process.kill()  # otherwise a failed assertion would wait for a process that does not end
 
 
-def test_a_client_that_stays_silent_does_not_keep_others_waiting() -> None:
+def test_a_silent_client_does_not_block_others() -> None:
     with responder.listen(0) as listener:
         port = listener.getsockname()[1]
         with socket.create_connection((LOOPBACK, port)), socket.create_connection((LOOPBACK, port)) as other:
@@ -47,11 +47,11 @@ def test_a_client_that_stays_silent_does_not_keep_others_waiting() -> None:
 @pytest.mark.parametrize(
     "words", [[], ["--port=0"], ["--port=65536"], ["--port=٣"], ["--port=1", "x"], ["8081"]], ids=str
 )
-def test_a_mistake_is_one_line_and_exit_code_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_usage_error_is_one_line_and_exit_code_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert responder.main(words) == ExitCode.INVALID
-    said = capsys.readouterr().err
-    assert said.endswith("is invalid; expected --port=PORT with a port from 1 to 65535\n")
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert output.endswith("is invalid; expected --port=PORT with a port from 1 to 65535\n")
+    assert output.count("\n") == 1
 
 
 def test_a_port_in_use_is_an_error_that_names_it(capsys: pytest.CaptureFixture[str]) -> None:

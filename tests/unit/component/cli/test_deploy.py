@@ -41,9 +41,9 @@ def run(
         monkeypatch.setattr(deploy, "connect", lambda *_: a_cluster(note, *answers))
         with pytest.raises(SystemExit) as ended:
             cli.main([verb, "-f", str(file), *flags])
-        said = capsys.readouterr()
+        output = capsys.readouterr()
         assert isinstance(ended.value.code, int)
-        return Ran(ended.value.code, said.out, said.err)
+        return Ran(ended.value.code, output.out, output.err)
 
     yield run
     gc.enable()
@@ -73,21 +73,21 @@ def the_agent_then_nothing() -> Answer:
 
 def test_a_dry_run_of_delete_lists_what_would_remain(run: Run, asked: list[str]) -> None:
     there = (namespace_of(US), to("GET", DAEMON_SET, made_by(US)))
-    said = run("delete", "--dry-run", answers=there)
+    output = run("delete", "--dry-run", answers=there)
     reason = "which can contain other objects; use --delete-namespace to delete it and everything in it"
-    assert said.out.splitlines() == [
+    assert output.out.splitlines() == [
         f"would delete DaemonSet {NAMESPACE}/agent",
         f"would leave Namespace {NAMESPACE}, {reason}",
     ]
-    said = run("delete", "--dry-run", answers=(namespace_of(US), to("GET", DAEMON_SET, made_by("terraform"))))
-    assert said.out.splitlines()[0] == f"would leave DaemonSet {NAMESPACE}/agent, which is managed by terraform"
+    output = run("delete", "--dry-run", answers=(namespace_of(US), to("GET", DAEMON_SET, made_by("terraform"))))
+    assert output.out.splitlines()[0] == f"would leave DaemonSet {NAMESPACE}/agent, which is managed by terraform"
     assert asked == []
 
 
 def test_a_dry_run_of_delete_lists_the_namespace(run: Run, asked: list[str]) -> None:
     there = (namespace_of(US), to("GET", DAEMON_SET, made_by(US)))
-    said = run("delete", "--dry-run", "--delete-namespace", answers=there)
-    assert (said.code, said.out.splitlines()[-1]) == (0, f"would delete Namespace {NAMESPACE} and everything in it")
+    output = run("delete", "--dry-run", "--delete-namespace", answers=there)
+    assert (output.code, output.out.splitlines()[-1]) == (0, f"would delete Namespace {NAMESPACE} and everything in it")
     assert asked == []
 
 
@@ -96,17 +96,17 @@ def test_a_namespace_of_another_owner_is_rejected_before_anything_is_deleted(
     run: Run, asked: list[str], flags: tuple[str, ...]
 ) -> None:
     there = (namespace_of("kubectl-create"), to("GET", DAEMON_SET, made_by(US)))
-    said = run("delete", "--delete-namespace", "--timeout=0", *flags, answers=there)
-    assert said.code == 3
-    assert f"Namespace {NAMESPACE} is not managed by kubernetes-daemonset" in said.err
-    assert "nothing was deleted" in said.err
+    output = run("delete", "--delete-namespace", "--timeout=0", *flags, answers=there)
+    assert output.code == 3
+    assert f"Namespace {NAMESPACE} is not managed by kubernetes-daemonset" in output.err
+    assert "nothing was deleted" in output.err
     assert asked == []
 
 
 def test_a_namespace_is_reported_as_being_deleted(run: Run, asked: list[str]) -> None:
-    said = run("delete", "--delete-namespace", answers=(namespace_of(US), the_agent_then_nothing()))
-    assert said.code == 0
-    assert said.err.splitlines() == [
+    output = run("delete", "--delete-namespace", answers=(namespace_of(US), the_agent_then_nothing()))
+    assert output.code == 0
+    assert output.err.splitlines() == [
         f"deleted DaemonSet {NAMESPACE}/agent",
         f"Namespace {NAMESPACE} is being deleted with everything in it",
     ]
@@ -114,11 +114,11 @@ def test_a_namespace_is_reported_as_being_deleted(run: Run, asked: list[str]) ->
 
 
 def test_a_namespace_that_the_manifest_does_not_create_remains_and_is_reported(run: Run, asked: list[str]) -> None:
-    said = run(
+    output = run(
         "delete", "--delete-namespace", answers=(namespace_of(US),), manifests=(as_yaml(a_manifest()),)
     )  # fmt: skip
-    assert said.code == 0
-    assert f"left Namespace {NAMESPACE}, which the manifest does not create" in said.err
+    assert output.code == 0
+    assert f"left Namespace {NAMESPACE}, which the manifest does not create" in output.err
     assert asked == []
 
 
@@ -129,9 +129,9 @@ def test_a_terminating_namespace_is_an_error(run: Run, makes_it: bool) -> None: 
     there = (namespace_of(US, deletionTimestamp="2026-01-01T00:00:00Z"), to("PATCH", f"{THE_NAMESPACE}/", ending))
     apps = to("PATCH", DAEMON_SET, ending)
     changes = {"spec.create_namespace": makes_it, "spec.config_maps": {"a": "", "b": ""}}
-    said = run("apply", answers=(*there, apps), manifests=(as_yaml(a_manifest(changes)),))
-    assert said.code == 3
-    (reason,) = [line.strip() for line in said.err.splitlines()[1:]]
+    output = run("apply", answers=(*there, apps), manifests=(as_yaml(a_manifest(changes)),))
+    assert output.code == 3
+    (reason,) = [line.strip() for line in output.err.splitlines()[1:]]
     assert reason == f"Namespace {NAMESPACE} is being deleted; wait until it is gone and retry"
 
 
@@ -145,9 +145,9 @@ def test_a_missing_namespace_is_reported_once_with_the_remedy(run: Run) -> None:
         },
     )
     changes = {"spec.config_maps": {"a": "", "b": ""}, "spec.create_service_account": True}
-    said = run("apply", answers=(to("PATCH", "/", missing),), manifests=(as_yaml(a_manifest(changes)),))
-    assert said.code == 3
-    (reason,) = [line.strip() for line in said.err.splitlines()[1:]]
+    output = run("apply", answers=(to("PATCH", "/", missing),), manifests=(as_yaml(a_manifest(changes)),))
+    assert output.code == 3
+    (reason,) = [line.strip() for line in output.err.splitlines()[1:]]
     assert reason == f"Namespace {NAMESPACE} does not exist; set create_namespace: true or create it first"
 
 
@@ -159,11 +159,11 @@ def a_conflict(request: httpx2.Request) -> httpx2.Response | None:
 
 
 def test_a_conflict_is_reported_once_with_its_remedy(run: Run, asked: list[str]) -> None:
-    said = run(
+    output = run(
         "apply", answers=(a_conflict, to("GET", DAEMON_SET, made_by(US))), manifests=(as_yaml(a_manifest()),)
     )  # fmt: skip
-    assert said.code == 3
-    assert [line.strip() for line in said.err.splitlines()[1:]] == [
+    assert output.code == 3
+    assert [line.strip() for line in output.err.splitlines()[1:]] == [
         f'DaemonSet {NAMESPACE}/agent: .spec.one (conflict with "someone")',
         f'DaemonSet {NAMESPACE}/agent: .spec.two (conflict with "someone")',
         "use --force-conflicts to take over these fields",
@@ -174,26 +174,26 @@ def test_a_conflict_is_reported_once_with_its_remedy(run: Run, asked: list[str])
 def test_a_difference_is_shown_though_another_manager_owns_it(run: Run, asked: list[str]) -> None:
     (live,) = rendered({"app.image.tag": "theirs"})
     there = (a_conflict, to("GET", DAEMON_SET, httpx2.Response(200, json=applied(live, US))))
-    said = run("diff", answers=there, manifests=(as_yaml(a_manifest()),))
-    assert said.code == 1
-    assert "image: registry.example.com/agent:theirs" in said.out
-    assert f'DaemonSet {NAMESPACE}/agent: .spec.one (conflict with "someone")' in said.err
-    assert said.err.splitlines()[-1] == "apply does not change these fields; use --force-conflicts to take them over"
+    output = run("diff", answers=there, manifests=(as_yaml(a_manifest()),))
+    assert output.code == 1
+    assert "image: registry.example.com/agent:theirs" in output.out
+    assert f'DaemonSet {NAMESPACE}/agent: .spec.one (conflict with "someone")' in output.err
+    assert output.err.splitlines()[-1] == "apply does not change these fields; use --force-conflicts to take them over"
     assert asked == []
 
 
 def test_a_namespace_that_two_manifests_share_is_listed_once(run: Run) -> None:
     two = tuple(as_yaml(a_manifest({"spec.create_namespace": True, "metadata.name": name})) for name in ("a", "b"))
     for there in ((), (namespace_of(US),)):
-        said = run("apply", "--dry-run", answers=there, manifests=two)
-        assert [line.split()[0] for line in said.out.splitlines()[1:]] == ["Namespace", "DaemonSet", "DaemonSet"]
+        output = run("apply", "--dry-run", answers=there, manifests=two)
+        assert [line.split()[0] for line in output.out.splitlines()[1:]] == ["Namespace", "DaemonSet", "DaemonSet"]
 
 
 def test_missing_list_permissions_are_reported_with_their_consequence(run: Run) -> None:
     no = refusal(403, "Forbidden", "clusterroles is forbidden: …")
-    said = run("apply", "--dry-run", answers=(to("GET", "/apis/rbac.authorization.k8s.io/v1/clusterrole", no),))
-    told = [line for line in said.err.splitlines() if "not allowed" in line]
-    (said_of_them,) = told
+    output = run("apply", "--dry-run", answers=(to("GET", "/apis/rbac.authorization.k8s.io/v1/clusterrole", no),))
+    reported = [line for line in output.err.splitlines() if "not allowed" in line]
+    (said_of_them,) = reported
     assert said_of_them == (
         "you are not allowed to list clusterrolebindings, clusterroles: if an earlier manifest had cluster_rules"
         " and this one has none, the objects created for them remain; otherwise nothing remains"

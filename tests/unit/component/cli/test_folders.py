@@ -37,9 +37,9 @@ def render(tmp_path: Path, into: Path, capsys: pytest.CaptureFixture[str]) -> Re
         with pytest.raises(SystemExit) as ended:
             cli.main(["render", "-f", str(tmp_path / "agent.yaml"), "--to", to, "--into", str(into)])
         gc.enable()
-        said = capsys.readouterr()
+        output = capsys.readouterr()
         assert isinstance(ended.value.code, int)
-        return Ran(ended.value.code, said.out, said.err)
+        return Ran(ended.value.code, output.out, output.err)
 
     return render
 
@@ -78,7 +78,7 @@ class TestAttacks:
         assert not (into / FILES[to]).is_symlink()
         assert mode(into / FILES[to]) == 0o600
 
-    def test_a_file_that_others_opened_before_gets_no_secret(self, render: Render, into: Path, to: str) -> None:
+    def test_a_file_that_others_have_open_gets_no_secret(self, render: Render, into: Path, to: str) -> None:
         into.mkdir()
         (into / FILES[to]).touch()
         (into / FILES[to]).chmod(0o666)
@@ -134,7 +134,7 @@ main(sys.argv[1:])
         assert not [path.name for path in into.iterdir() if FILES[to] in path.name]
 
     @pytest.mark.parametrize("lacks", ["files without a name", "/proc"])
-    def test_where_no_file_can_be_without_a_name_secrets_are_private_all_the_same(
+    def test_without_unnamed_files_secrets_are_still_private(
         self, render: Render, into: Path, to: str, lacks: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         really = os.open
@@ -161,7 +161,7 @@ main(sys.argv[1:])
         assert (tmp_path / "real" / FILES[to]).exists()
 
 
-def test_a_main_file_of_another_party_is_not_waited_for(render: Render, into: Path) -> None:
+def test_a_pipe_as_main_file_does_not_block(render: Render, into: Path) -> None:
     """It is read to find files of earlier runs. A pipe would never end, and a symlink can lead anywhere."""
     into.mkdir()
     os.mkfifo(into / "main.tf.json")
@@ -213,7 +213,7 @@ class TestGitignore:
         for name in ("terraform.tfstate", "terraform.tfstate.backup"):
             assert self.ignored(into, name) is (to == "terraform")
 
-    def test_lines_of_others_stay(self, render: Render, into: Path, to: str) -> None:
+    def test_existing_lines_are_kept(self, render: Render, into: Path, to: str) -> None:
         into.mkdir()
         (into / ".gitignore").write_text("mine\n# theirs")
         (into / ".gitignore").chmod(0o640)
@@ -261,7 +261,7 @@ class TestGitignore:
         ["{}\n!*\n", "{}\n!{}\n", " {}\n", "a\f{}\n", "a\u2028{}\n"],
         ids=["all negated", "one negated", "space", "form feed", "line separator"],
     )
-    def test_lines_that_git_does_not_obey_are_not_sufficient(
+    def test_ineffective_gitignore_lines_are_not_sufficient(
         self, render: Render, into: Path, to: str, text: str
     ) -> None:
         into.mkdir()
@@ -269,14 +269,14 @@ class TestGitignore:
         render(to)
         assert self.ignored(into, FILES[to])
 
-    def test_it_is_not_touched_again(self, render: Render, into: Path, to: str) -> None:
+    def test_it_is_not_changed_again(self, render: Render, into: Path, to: str) -> None:
         render(to)
         before = (into / ".gitignore").stat()
         ran = render(to)
         assert ".gitignore" not in ran.err
         assert (into / ".gitignore").stat().st_mtime_ns == before.st_mtime_ns
 
-    def test_a_line_with_a_slash_does(self, render: Render, into: Path, to: str) -> None:
+    def test_a_line_with_a_slash_is_sufficient(self, render: Render, into: Path, to: str) -> None:
         into.mkdir()
         text = f"/{FILES[to]}\n*.tfstate\n*.tfstate.*\n"
         (into / ".gitignore").write_text(text)
@@ -284,7 +284,7 @@ class TestGitignore:
         assert (into / ".gitignore").read_text() == text
 
     @pytest.mark.parametrize("what", ["symlink", "folder", "no text"])
-    def test_one_that_cannot_be_extended_is_left_and_reported(
+    def test_a_file_that_cannot_be_extended_is_reported(
         self, render: Render, into: Path, tmp_path: Path, to: str, what: str
     ) -> None:
         into.mkdir()

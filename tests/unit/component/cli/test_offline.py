@@ -31,14 +31,14 @@ def run(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.parametrize("name", STARTERS)
-def test_a_manifest_to_start_from_has_nothing_wrong_with_it(name: str) -> None:
+def test_starter_manifests_are_valid(name: str) -> None:
     (loaded,) = load(offline.starters()[name].encode(), name)
     assert validate(loaded) == []
 
 
-def test_init_prints_one_and_validate_takes_it_from_standard_input() -> None:
-    said = run("validate", "-f", "-", stdin=run("init", "fluentd").stdout)
-    assert (said.returncode, said.stdout) == (0, "1 manifest valid\n")
+def test_validate_accepts_the_output_of_init() -> None:
+    output = run("validate", "-f", "-", stdin=run("init", "fluentd").stdout)
+    assert (output.returncode, output.stdout) == (0, "1 manifest valid\n")
 
 
 def test_init_alone_lists_them_all() -> None:
@@ -47,36 +47,36 @@ def test_init_alone_lists_them_all() -> None:
 
 
 def test_init_names_the_nearest() -> None:
-    said = run("init", "fluentt")
-    assert said.returncode == 2
-    assert "did you mean fluentd?" in said.stderr
+    output = run("init", "fluentt")
+    assert output.returncode == 2
+    assert "did you mean fluentd?" in output.stderr
 
 
 def test_all_errors_of_all_files_are_reported_together(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD.replace("namespace: monitoring", "namespace: Bad_One"))
     (tmp_path / "b.yaml").write_text(GOOD.replace("host_network: true", "host_network: maybe"))
-    said = run("validate", "-f", tmp_path / "a.yaml", "-f", tmp_path / "b.yaml")
-    assert said.returncode == 1
-    assert f"{tmp_path}/a.yaml:7:3: error: spec.namespace" in said.stdout
-    assert f"{tmp_path}/b.yaml:9:17: error: spec.host_network: expected true or false" in said.stdout
-    assert said.stdout.endswith("2 errors\n")
+    output = run("validate", "-f", tmp_path / "a.yaml", "-f", tmp_path / "b.yaml")
+    assert output.returncode == 1
+    assert f"{tmp_path}/a.yaml:7:3: error: spec.namespace" in output.stdout
+    assert f"{tmp_path}/b.yaml:9:17: error: spec.host_network: expected true or false" in output.stdout
+    assert output.stdout.endswith("2 errors\n")
 
     (tmp_path / "b.yaml").write_text(GOOD.replace("container_port: 9100", "container_port: 99999"))
-    said = run("validate", "-f", tmp_path)
-    assert f"{tmp_path}/a.yaml:7:3: error: spec.namespace" in said.stdout
+    output = run("validate", "-f", tmp_path)
+    assert f"{tmp_path}/a.yaml:7:3: error: spec.namespace" in output.stdout
     assert (
         f"{tmp_path}/b.yaml:29:11: error: spec.container.app.ports[0].container_port: 99999 is invalid; expected a port"
-        in said.stdout
+        in output.stdout
     )
-    assert said.stdout.endswith("2 errors\n")
+    assert output.stdout.endswith("2 errors\n")
 
 
 def test_a_file_that_is_not_yaml_does_not_hide_errors_of_others(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD.replace("namespace: monitoring", "namespace: Bad_One"))
     (tmp_path / "b.yaml").write_text("a: b: c")
     (tmp_path / "c.yaml").write_text("")
-    said = run("validate", *(word for name in "abc" for word in ("-f", tmp_path / f"{name}.yaml")))
-    assert [line.split(": ")[0] for line in said.stdout.splitlines()] == [
+    output = run("validate", *(word for name in "abc" for word in ("-f", tmp_path / f"{name}.yaml")))
+    assert [line.split(": ")[0] for line in output.stdout.splitlines()] == [
         f"{tmp_path}/a.yaml:7:3",
         f"{tmp_path}/b.yaml:1:5",
         f"{tmp_path}/c.yaml",
@@ -87,23 +87,23 @@ def test_a_file_that_is_not_yaml_does_not_hide_errors_of_others(tmp_path: Path) 
 def test_output_can_be_json(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(GOOD.replace("tag: v1.7.0", "tag: latest"))
-    said = run("validate", "-f", file, "-o", "json")
-    (finding,) = json.loads(said.stdout)
-    assert said.returncode == 0
+    output = run("validate", "-f", file, "-o", "json")
+    (finding,) = json.loads(output.stdout)
+    assert output.returncode == 0
     assert finding["severity"] == "warning"
     assert (finding["file"], finding["line"]) == (str(file), 17)
     assert finding["path"] == "spec.container.app.image"
 
 
-def test_in_a_folder_other_kinds_are_left_alone(tmp_path: Path) -> None:
+def test_other_kinds_in_a_folder_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text(GOOD + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")
     (tmp_path / "notes.txt").write_text("{{ no yaml")
     assert run("validate", "-f", tmp_path).stdout == "1 manifest valid\n"
-    said = run("validate", "-f", tmp_path / "agent.yaml")
-    assert 'kind: "ConfigMap" is invalid; expected KubernetesDaemonSet' in said.stdout
+    output = run("validate", "-f", tmp_path / "agent.yaml")
+    assert 'kind: "ConfigMap" is invalid; expected KubernetesDaemonSet' in output.stdout
 
 
-def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_in_a_folder_does_not_block(tmp_path: Path) -> None:
     """In a shared folder, another user can create one."""
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "agent.yaml").write_text(GOOD)
@@ -112,24 +112,24 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_an_empty_directory_is_an_error(tmp_path: Path) -> None:
-    said = run("render", "-f", tmp_path)
-    assert said.returncode == 2
-    assert f"{tmp_path}: error: contains no manifest of kind KubernetesDaemonSet" in said.stderr
+    output = run("render", "-f", tmp_path)
+    assert output.returncode == 2
+    assert f"{tmp_path}: error: contains no manifest of kind KubernetesDaemonSet" in output.stderr
 
 
 def test_two_manifests_with_the_same_object_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD)
     (tmp_path / "b.yaml").write_text(GOOD)
-    said = run("validate", "-f", tmp_path)
-    assert said.returncode == 1
-    assert f"DaemonSet monitoring/node-exporter is also defined by {tmp_path}/a.yaml:5:3" in said.stdout
+    output = run("validate", "-f", tmp_path)
+    assert output.returncode == 1
+    assert f"DaemonSet monitoring/node-exporter is also defined by {tmp_path}/a.yaml:5:3" in output.stdout
 
 
 @pytest.mark.parametrize("words", [("render", "-f", "gone.yaml"), ("validate", "-f", "gone.yaml")])
-def test_a_file_that_is_not_there_is_bad_input(words: tuple[str, ...]) -> None:
-    said = run(*words)
-    assert said.returncode == 2
-    assert said.stderr == "gone.yaml: error: cannot be read: No such file or directory\n"
+def test_a_missing_file_is_bad_input(words: tuple[str, ...]) -> None:
+    output = run(*words)
+    assert output.returncode == 2
+    assert output.stderr == "gone.yaml: error: cannot be read: No such file or directory\n"
 
 
 @pytest.mark.parametrize("word", ["/dev/zero", "-"])
@@ -143,10 +143,10 @@ def test_an_endless_file_is_not_read_whole(word: str, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == f"{name}: error: cannot be read: it has more than 16 MiB\n"
 
 
-def test_every_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    said = run("validate", "-f", "gone.yaml", "-f", tmp_path / "gone", "--docker-config", tmp_path / "config.json")
-    assert said.returncode == 2
-    assert [line.partition(": error")[0] for line in said.stderr.splitlines()] == [
+def test_every_missing_file_is_named(tmp_path: Path) -> None:
+    output = run("validate", "-f", "gone.yaml", "-f", tmp_path / "gone", "--docker-config", tmp_path / "config.json")
+    assert output.returncode == 2
+    assert [line.partition(": error")[0] for line in output.stderr.splitlines()] == [
         f"{tmp_path}/config.json",
         "gone.yaml",
         f"{tmp_path}/gone",
@@ -156,9 +156,9 @@ def test_every_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_an_invalid_manifest_is_not_rendered(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(GOOD.replace("namespace: monitoring", "namespace: Bad_One"))
-    said = run("render", "-f", file)
-    assert (said.returncode, said.stdout) == (2, "")
-    assert "spec.namespace" in said.stderr
+    output = run("render", "-f", file)
+    assert (output.returncode, output.stdout) == (2, "")
+    assert "spec.namespace" in output.stderr
 
 
 def test_render_prints_objects_as_yaml_as_a_list_and_as_a_table(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_render_prints_objects_as_yaml_as_a_list_and_as_a_table(tmp_path: Path) 
     assert [line.split()[0] for line in run("render", "-f", file, "-o", "table").stdout.splitlines()[1:]] == kinds
 
 
-def test_render_brings_every_dialect_to_one(tmp_path: Path) -> None:
+def test_render_normalizes_every_dialect(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(GOOD)
     once = run("render", "-f", file, "--to", "manifest").stdout
@@ -185,17 +185,17 @@ def test_modules_and_projects_are_written_into_a_folder(tmp_path: Path, to: str,
     file = tmp_path / "a.yaml"
     file.write_text(GOOD)
     assert run("render", "-f", file, "--to", to).returncode == 2
-    said = run("render", "-f", file, "--to", to, "--into", tmp_path / "out")
-    assert said.returncode == 0, said.stderr
+    output = run("render", "-f", file, "--to", to, "--into", tmp_path / "out")
+    assert output.returncode == 0, output.stderr
     assert (tmp_path / "out" / expected).exists()
     private = {"terraform": "terraform.tfvars.json", "pulumi": "stack-input.yaml"}[to]
     assert (tmp_path / "out" / private).stat().st_mode & 0o077 == 0
 
 
 def test_explain_prints_the_comments_of_the_proto_files() -> None:
-    said = run("explain", "spec.container.app.volume_mounts[0].hostPath").stdout
-    assert said.startswith("spec.container.app.volume_mounts.host_path: HostPathSource\nA path on the node.\n")
-    assert "DirectoryOrCreate" in said
+    output = run("explain", "spec.container.app.volume_mounts[0].hostPath").stdout
+    assert output.startswith("spec.container.app.volume_mounts.host_path: HostPathSource\nA path on the node.\n")
+    assert "DirectoryOrCreate" in output
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_explain_accepts_paths_of_diagnostics_and_typed_paths(path: str, head: s
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "output"),
     [
         ("spec.host_network[0]", "spec.host_network has a single value and no field 0"),
         ("spec.container.app.args[0].x", "spec.container.app.args has a single value and no field x"),
@@ -230,19 +230,19 @@ def test_explain_accepts_paths_of_diagnostics_and_typed_paths(path: str, head: s
         ("volume_mounts[0].name", "the manifest: unknown field 'volume_mounts'; expected"),
     ],
 )
-def test_explain_reports_what_to_type_instead(path: str, said: str) -> None:
+def test_explain_reports_what_to_type_instead(path: str, output: str) -> None:
     with pytest.raises(NoSuchField) as why:
         explain(path)
-    assert said in str(why.value)
+    assert output in str(why.value)
 
 
 def test_explain_names_the_nearest_field() -> None:
-    said = run("explain", "spec.tolerationz")
-    assert said.returncode == 2
-    assert "did you mean tolerations?" in said.stderr
+    output = run("explain", "spec.tolerationz")
+    assert output.returncode == 2
+    assert "did you mean tolerations?" in output.stderr
 
 
-def test_validate_loads_nothing_that_only_other_verbs_need() -> None:
+def test_validate_loads_no_modules_of_other_commands() -> None:
     script = "import sys; import kubernetes_daemonset.cli.validate; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
     unneeded = {"httpx2", "importlib.metadata", "importlib.resources", "kubernetes_daemonset.deploy.terraform"}
@@ -270,10 +270,10 @@ def test_no_stream_ends_in_a_traceback(words: str, redirection: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["soon", "-1", "1d", ""])
-def test_a_timeout_that_is_none_is_named(text: str) -> None:
-    said = run("apply", "-f", "x", f"--timeout={text}")
-    assert said.returncode == 2
-    assert f'"{text}" is invalid; expected seconds, or a duration such as 90s, 5m or 1h30m' in said.stderr
+def test_an_invalid_timeout_is_named(text: str) -> None:
+    output = run("apply", "-f", "x", f"--timeout={text}")
+    assert output.returncode == 2
+    assert f'"{text}" is invalid; expected seconds, or a duration such as 90s, 5m or 1h30m' in output.stderr
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("5m", 300), ("1h30m", 5400)])
@@ -282,7 +282,7 @@ def test_a_timeout_is_seconds_or_has_units(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "output"),
     [
         (("delete", "-f", "x", "--delete"), "unknown flag --delete; did you mean --delete-namespace?"),
         (("render", "-f", "x", "--int=y"), "unknown flag --int; did you mean --into?"),
@@ -305,16 +305,16 @@ def test_a_timeout_is_seconds_or_has_units(text: str, seconds: float) -> None:
         ),
     ],
 )
-def test_mistakes_on_the_command_line_are_named(words: tuple[str, ...], said: str) -> None:
+def test_usage_errors_are_named(words: tuple[str, ...], output: str) -> None:
     done = run(*words)
     assert done.returncode == 2
     of = "" if words[0] in {"aply", "del", "rendr", "--verson"} else f" {words[0]}"
     hint = f"Run 'kubernetes-daemonset{of} --help' for usage."
-    assert done.stderr == f"kubernetes-daemonset: {said}\n{hint}\n"
+    assert done.stderr == f"kubernetes-daemonset: {output}\n{hint}\n"
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "output"),
     [
         (("--into", "x"), "--into requires --to terraform or --to pulumi; --to yaml prints"),
         (("--to", "manifest", "--into", "x"), "--into requires --to terraform or --to pulumi; --to manifest prints"),
@@ -322,49 +322,49 @@ def test_mistakes_on_the_command_line_are_named(words: tuple[str, ...], said: st
         (("--to", "terraform", "-o", "json", "--into", "x"), "-o json requires --to yaml; --to terraform writes"),
     ],
 )
-def test_invalid_combinations_of_render_flags_are_rejected(tmp_path: Path, flags: tuple[str, ...], said: str) -> None:
+def test_invalid_combinations_of_render_flags_are_rejected(tmp_path: Path, flags: tuple[str, ...], output: str) -> None:
     file = tmp_path / "a.yaml"
     file.write_text(GOOD)
     done = run("render", "-f", file, *(tmp_path / "x" if flag == "x" else flag for flag in flags))
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert output in done.stderr
 
 
-def test_a_file_that_is_not_there_hides_nothing_of_the_others(tmp_path: Path) -> None:
+def test_a_missing_file_does_not_hide_errors_of_others(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD.replace("namespace: monitoring", "namespace: Bad_One"))
     for verb in ("validate", "render"):
-        said = run(verb, "-f", tmp_path / "a.yaml", "-f", "gone.yaml")
-        assert said.returncode == 2
-        assert "gone.yaml: error: cannot be read" in said.stderr
-        assert f"{tmp_path}/a.yaml:7:3: error: spec.namespace" in said.stderr
+        output = run(verb, "-f", tmp_path / "a.yaml", "-f", "gone.yaml")
+        assert output.returncode == 2
+        assert "gone.yaml: error: cannot be read" in output.stderr
+        assert f"{tmp_path}/a.yaml:7:3: error: spec.namespace" in output.stderr
 
 
 def test_a_wrong_login_is_reported_at_its_own_file(tmp_path: Path) -> None:
     login = tmp_path / "config.json"
     login.write_text("{}")
     two = GOOD + "---\n" + GOOD.replace("name: node-exporter", "name: another", 1)
-    said = run("validate", "-f", "-", "--docker-config", login, stdin=two)
-    assert said.stdout.count("is not a Docker config.json") == 1
-    assert said.stdout.splitlines()[0].startswith(f"{login}: error: docker_config_json: is not a Docker config.json")
+    output = run("validate", "-f", "-", "--docker-config", login, stdin=two)
+    assert output.stdout.count("is not a Docker config.json") == 1
+    assert output.stdout.splitlines()[0].startswith(f"{login}: error: docker_config_json: is not a Docker config.json")
 
 
 @pytest.mark.parametrize("assignment", ["spec.host_network=maybe", "spec.hostt=1", "spec.namespace=Bad_One"])
-def test_what_the_command_line_sets_has_no_line(assignment: str) -> None:
-    said = run("validate", "-f", "-", "-o", "json", "--set", assignment, stdin=GOOD)
-    (finding,) = json.loads(said.stdout)
+def test_errors_in_set_values_have_no_line(assignment: str) -> None:
+    output = run("validate", "-f", "-", "-o", "json", "--set", assignment, stdin=GOOD)
+    (finding,) = json.loads(output.stdout)
     assert finding["file"] == f"--set {assignment.partition('=')[0]}"
     assert (finding["line"], finding["column"]) == (None, None)
 
 
-def test_what_a_module_no_longer_has_is_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_only_files_that_left_the_module_are_removed(tmp_path: Path) -> None:
     into, file = tmp_path / "module", tmp_path / "a.yaml"
     file.write_text(GOOD + "  config_maps: {gone: '1', kept: '1'}\n")
     run("render", "-f", file, "--to", "terraform", "--into", into)
     (into / "config_map_theirs.yaml").write_text("not ours")
     file.write_text(GOOD + "  config_maps: {kept: '1'}\n")
-    said = run("render", "-f", file, "--to", "terraform", "--into", into)
-    assert said.returncode == 0
-    assert f"removed {into}/config_map_gone.yaml" in said.stderr
+    output = run("render", "-f", file, "--to", "terraform", "--into", into)
+    assert output.returncode == 0
+    assert f"removed {into}/config_map_gone.yaml" in output.stderr
     assert not (into / "config_map_gone.yaml").exists()
     assert (into / "config_map_kept.yaml").exists()
     assert (into / "config_map_theirs.yaml").exists()
@@ -374,9 +374,9 @@ def test_what_a_module_no_longer_has_is_removed_and_nothing_else(tmp_path: Path)
 def test_a_directory_of_the_other_kind_is_rejected(tmp_path: Path, first: str, second: str) -> None:
     run("render", "-f", "-", "--to", first, "--into", tmp_path, stdin=GOOD)
     before = sorted(tmp_path.iterdir())
-    said = run("render", "-f", "-", "--to", second, "--into", tmp_path, stdin=GOOD)
-    assert said.returncode == 2
-    assert f"{tmp_path}: contains files for {first.title()}; choose another directory" in said.stderr
+    output = run("render", "-f", "-", "--to", second, "--into", tmp_path, stdin=GOOD)
+    assert output.returncode == 2
+    assert f"{tmp_path}: contains files for {first.title()}; choose another directory" in output.stderr
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -385,21 +385,21 @@ def test_a_link_to_a_device_in_a_directory_is_not_read(device: str, tmp_path: Pa
     """Another user could have put it there. Reading a terminal waits for its user."""
     (tmp_path / "agent.yaml").write_text(GOOD)
     (tmp_path / "device.yaml").symlink_to(device)
-    said = run("validate", "-f", tmp_path)
-    assert (said.returncode, said.stdout) == (0, "1 manifest valid\n")
+    output = run("validate", "-f", tmp_path)
+    assert (output.returncode, output.stdout) == (0, "1 manifest valid\n")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "output"),
     [
         (("validate", "-f", LONG), f"{LONG}: error: cannot be read: File name too long"),
         (("render", "--to=terraform", "--into", LONG, "-f", "-"), f"cannot write {LONG}: File name too long"),
     ],
 )
-def test_a_name_that_is_too_long_is_not_blamed_on_standard_output(words: tuple[str, ...], said: str) -> None:
+def test_a_name_that_is_too_long_is_not_blamed_on_standard_output(words: tuple[str, ...], output: str) -> None:
     done = run(*words, stdin=GOOD)
     assert done.returncode in (1, 2)
-    assert said in done.stdout + done.stderr
+    assert output in done.stdout + done.stderr
 
 
 def test_a_directory_that_cannot_be_listed_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

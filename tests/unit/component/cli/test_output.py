@@ -37,7 +37,7 @@ def a_secret(value: str, note: str) -> Json:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
 
 
-def test_a_changed_secret_shows_that_it_changed_and_never_what_it_is() -> None:
+def test_a_changed_secret_is_shown_without_its_value() -> None:
     before, after = a_secret("s3cret", "old"), a_secret("another", "new")
     for change in (Change(REF, before, after), Change(REF, None, after), Change(REF, before, None)):
         shown = output.difference(change)
@@ -52,7 +52,7 @@ def test_an_unchanged_secret_is_not_a_difference() -> None:
     assert output.difference(Change(REF, a_secret("s3cret", "same"), a_secret("s3cret", "same"))) == ""
 
 
-def test_columns_are_aligned_by_what_a_terminal_shows() -> None:
+def test_columns_are_aligned_by_display_width() -> None:
     """Chinese characters take two cells; combining ones take none."""
     lines = output.table(("NAME", "KIND"), [("節點", "a"), ("e\u0301", "b"), ("plain", "c")]).split("\n")
     assert [cell_len(line[: line.rindex(" ") + 1]) for line in lines] == [7, 7, 7, 7]
@@ -69,7 +69,7 @@ class TestProgress:
         )
 
     @pytest.mark.parametrize("how_it_ends", ["end", "interrupt", "terminate"])
-    def test_on_a_terminal_it_is_one_line_and_the_cursor_comes_back(self, how_it_ends: str) -> None:
+    def test_on_a_terminal_it_is_one_line_and_restores_the_cursor(self, how_it_ends: str) -> None:
         shown = on_a_terminal(how_it_ends)
         assert "2 of 2 nodes updated, 1 available; [b]pod[/b]" in shown
         assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
@@ -78,7 +78,7 @@ class TestProgress:
         shown = on_a_terminal("end", TERM="dumb")
         assert shown == "agent: 2 of 2 nodes updated, 1 available; [b]pod[/b]\r\n"
 
-    def test_no_color_means_none(self) -> None:
+    def test_no_color_disables_colors(self) -> None:
         assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", on_a_terminal("end", NO_COLOR="1"))
 
     def test_at_80_columns_the_line_is_cut(self) -> None:

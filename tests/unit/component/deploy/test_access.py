@@ -1,4 +1,4 @@
-"""How the component finds its cluster and logs in: kubeconfigs, several at once, and the programs that they name."""
+"""How the component finds its cluster and logs in: one or several kubeconfigs, and the programs that they name."""
 
 import http.server
 import json
@@ -26,7 +26,7 @@ API = "client.authentication.k8s.io"
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Says back what it was shown; refuses the tokens it is told to refuse."""
+    """Returns the credentials that it received; rejects given tokens."""
 
     refused: frozenset[str] = frozenset()
     scheme = "https"
@@ -108,7 +108,7 @@ def written(file: Path, content: Json | str) -> Path:
 
 
 def shown(kubeconfig: Path | None = None, context: str | None = None) -> str:
-    """What the server sees of whoever connects."""
+    """What the server sees of its clients."""
     with connect(kubeconfig, context) as cluster:
         return _shown(cluster)
 
@@ -119,7 +119,7 @@ def _shown(cluster: Cluster) -> str:
     return str(answer["shown"])
 
 
-def test_several_kubeconfigs_are_one_in_which_the_first_that_says_something_wins(
+def test_several_kubeconfigs_are_merged_and_the_first_value_takes_precedence(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files that are not there, and entries that are empty, are passed over."""
@@ -148,7 +148,7 @@ def test_a_path_in_a_kubeconfig_is_relative_to_its_own_file(
     assert shown() == "Bearer from-a-file"
 
 
-def test_an_empty_variable_is_none(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_is_unset(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home").mkdir()
     written(tmp_path / "home" / ".kube" / "config", a_config(server.url, {"token": "usual"}))
     monkeypatch.setenv("KUBECONFIG", "")
@@ -166,7 +166,7 @@ def test_of_several_kubeconfigs_the_broken_one_is_named(
 
 
 @pytest.mark.parametrize("value", ["/nowhere/a:/nowhere/b", ":"])
-def test_where_no_file_is_there_that_is_said(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_missing_files_are_reported(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("KUBECONFIG", value)
     with pytest.raises(ClusterError, match=f"^cannot read {value}: No such file or directory$"):
         connect(None, None)
@@ -177,9 +177,7 @@ def a_program(script: str, version: str = "v1", **more: object) -> Json:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_a_login_program_is_told_what_it_is_asked_for_and_its_token_is_shown(
-    server: Server, tmp_path: Path, version: str
-) -> None:
+def test_a_login_plugin_receives_its_input_and_its_token_is_sent(server: Server, tmp_path: Path, version: str) -> None:
     script = """echo "$KUBERNETES_EXEC_INFO" > "$NOTES"; echo '{"status": {"token": "'$WHOSE'"}}'"""
     notes = tmp_path / "notes"
     environment = [{"name": "WHOSE", "value": "programs"}, {"name": "NOTES", "value": str(notes)}]
@@ -187,11 +185,11 @@ def test_a_login_program_is_told_what_it_is_asked_for_and_its_token_is_shown(
 
     assert shown(config) == "Bearer programs"
 
-    told = json.loads(notes.read_text())
-    assert (told["kind"], told["apiVersion"]) == ("ExecCredential", f"{API}/{version}")
+    reported = json.loads(notes.read_text())
+    assert (reported["kind"], reported["apiVersion"]) == ("ExecCredential", f"{API}/{version}")
 
 
-def test_a_login_program_is_asked_once_and_again_when_its_token_is_refused(server: Server, tmp_path: Path) -> None:
+def test_a_login_plugin_runs_again_after_a_rejected_token(server: Server, tmp_path: Path) -> None:
     script = """echo x >> "$NOTES"; echo '{"status": {"token": "'$(wc -l < "$NOTES" | tr -d ' ')'"}}'"""
     notes = tmp_path / "notes"
     program = a_program(script, env=[{"name": "NOTES", "value": str(notes)}])
@@ -228,7 +226,7 @@ def test_a_login_program_is_asked_once_and_again_when_its_token_is_refused(serve
         ({"tokenFile": "/nowhere/token"}, "cannot read token file '/nowhere/token': No such file"),
     ],
 )
-def test_whoever_cannot_log_in_is_told_why_in_one_sentence(
+def test_a_failed_login_is_reported_in_one_line(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: Json, complaint: str
 ) -> None:
     if "0.2 s" in complaint:
@@ -239,7 +237,7 @@ def test_whoever_cannot_log_in_is_told_why_in_one_sentence(
     assert "\n" not in str(refused.value)
 
 
-def test_what_a_login_program_says_to_its_user_is_seen(
+def test_messages_of_a_login_plugin_are_shown(
     server: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     script = """echo open https://example.com/device >&2; echo '{"status": {"token": "t"}}'"""
@@ -270,13 +268,13 @@ def test_a_proxy_without_credentials_can_be_plain(plain_server: Server, tmp_path
     assert shown(written(tmp_path / "config", a_config(plain_server.url, {}))) == ""
 
 
-def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+def test_a_missing_file_is_named_once(tmp_path: Path) -> None:
     with pytest.raises(ClusterError) as why:
         connect(tmp_path / "nope", None)
     assert str(why.value) == f"cannot read {tmp_path}/nope: No such file or directory"
 
 
-def test_a_context_that_is_not_there_is_told_with_the_file_and_those_that_are(
+def test_an_unknown_context_is_reported_with_the_file_and_the_available_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = written(tmp_path / "config", a_config())
@@ -287,18 +285,18 @@ def test_a_context_that_is_not_there_is_told_with_the_file_and_those_that_are(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "output"),
     [
         ({"contexts": [{"name": [], "context": {}}]}, "name: a list is invalid; expected text"),
         ({"contexts": [{"name": "a", "context": {"bogus": 1}}], "current-context": "a"}, "cluster is not set"),
         (a_config() | {"current-context": "gone"}, 'there is no context "gone"; it has "here"'),
     ],
 )
-def test_what_is_wrong_with_a_kubeconfig_is_told_with_its_name_once(tmp_path: Path, content: Json, said: str) -> None:
+def test_an_invalid_kubeconfig_is_named_once(tmp_path: Path, content: Json, output: str) -> None:
     file = written(tmp_path / "config", content)
     with pytest.raises(ClusterError) as why:
         connect(file, None)
-    assert str(why.value).startswith(f"{file}: {said}")
+    assert str(why.value).startswith(f"{file}: {output}")
     assert str(why.value).count(str(file)) == 1
 
 

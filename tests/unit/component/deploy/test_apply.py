@@ -48,8 +48,8 @@ def to(method: str, path: str, answer: httpx2.Response) -> Answer:
 
 
 def a_plan(cluster: Cluster, *, create_namespace: bool = True, adopt: bool = False) -> Plan:
-    wanted = loaded({"spec.create_namespace": create_namespace})
-    request = apply.ApplyRequest(wanted.manifest, rendered({"spec.create_namespace": create_namespace}), adopt=adopt)
+    desired = loaded({"spec.create_namespace": create_namespace})
+    request = apply.ApplyRequest(desired.manifest, rendered({"spec.create_namespace": create_namespace}), adopt=adopt)
     (planned,) = apply.plans(cluster, [request])
     return planned
 
@@ -158,7 +158,7 @@ def _only_namespace(asked: httpx2.Request, namespace: Json) -> httpx2.Response |
     return httpx2.Response(200, json=namespace) if asked.url.path == f"/api/v1/namespaces/{NAMESPACE}" else None
 
 
-def test_every_character_arrives() -> None:
+def test_every_character_round_trips() -> None:
     """The server reads an apply as YAML, in which JSON's pairs of surrogates are none."""
     body = rendered({"spec.config_maps": {"text": 'é \U0001f600 \u2028 \x7f \x85 \x1b "\\ud83d" \n\t'}})[0]
     sent: list[str] = []
@@ -190,22 +190,22 @@ TROUBLE = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLE.values(), ids=TROUBLE)
-def test_a_server_in_trouble_is_waited_for_during_a_rollout(
+def test_a_rollout_waits_for_an_unavailable_server(
     trouble: Callable[[httpx2.Request], httpx2.Response], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apply, "_POLL", 0)
     looks = itertools.count()
     cluster = a_cluster(lambda asked: trouble(asked) if next(looks) < 3 else rolled_out())
-    told: list[str] = []
+    reported: list[str] = []
 
-    state = apply.wait(cluster, loaded({}).manifest, 60, lambda _, why: told.append(why))
+    state = apply.wait(cluster, loaded({}).manifest, 60, lambda _, why: reported.append(why))
 
     assert state.done
-    assert len(told) == 4
-    assert all(told[:3])
+    assert len(reported) == 4
+    assert all(reported[:3])
 
 
-def test_a_server_that_stays_away_ends_the_wait_in_time_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_server_ends_the_wait_in_time_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apply, "_POLL", 0.01)
     with pytest.raises(
         apply.RolloutTimeout,
@@ -227,7 +227,7 @@ def test_an_answer_that_is_nested_too_deeply_is_an_error_and_not_a_traceback() -
         a_cluster(lambda _: nested).get(Ref("Namespace", NAMESPACE))
 
 
-def test_before_anything_is_applied_a_server_in_trouble_ends_it() -> None:
+def test_an_unavailable_server_stops_an_apply_before_the_first_write() -> None:
     with pytest.raises(Unreachable, match="in trouble"):
         a_plan(a_cluster(lambda _: refusal(503, "Trouble", "in trouble")))
 

@@ -83,7 +83,7 @@ def test_a_review_without_a_status_allows_nothing(body: object) -> None:
 
 
 @pytest.mark.parametrize("server", ["https://256.1.1.1:6443", f"https://a/{'a' * 70_000}", f"https://a/{'a' * 65_500}"])
-def test_a_server_that_is_no_url_is_an_error_of_the_cluster(tmp_path: Path, server: str) -> None:
+def test_an_invalid_server_url_is_a_cluster_error(tmp_path: Path, server: str) -> None:
     config: dict[str, Any] = {
         "current-context": "a",
         "contexts": [{"name": "a", "context": {"cluster": "a"}}],

@@ -48,7 +48,7 @@ class Logins:
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """A cluster whose server answers as told, to a client with low limits."""
+    """A cluster whose server responds as given, to a client with low limits."""
     monkeypatch.setattr(limits, "MAX_BYTES", MEBIBYTE)
     monkeypatch.setattr(limits, "MAX_SECONDS", 0.5)
     listeners: list[socket.socket] = []

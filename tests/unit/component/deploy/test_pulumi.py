@@ -39,12 +39,12 @@ def deploy_agent(of: loader.Manifest, name: str = "agent", engine: Engine | None
 
 @pytest.mark.parametrize("of", [a_small_agent(), AGENT, with_login(AGENT)])
 def test_the_registered_objects_are_the_rendered_ones(of: Json) -> None:
-    registered, wanted = deploy_agent(of).objects, named(rendered(of))
-    assert registered == wanted
-    assert json.dumps(registered, sort_keys=True) == json.dumps(wanted, sort_keys=True)  # to Python, False is 0
+    registered, expected = deploy_agent(of).objects, named(rendered(of))
+    assert registered == expected
+    assert json.dumps(registered, sort_keys=True) == json.dumps(expected, sort_keys=True)  # to Python, False is 0
 
 
-def test_zeros_falses_and_empties_are_kept() -> None:
+def test_zero_false_and_empty_values_are_kept() -> None:
     spec = deploy_agent(AGENT).objects["kubernetes:apps/v1:DaemonSet agent/DaemonSet/agent"]["spec"]
     pod = spec["template"]["spec"]
     app = pod["containers"][0]
@@ -81,14 +81,14 @@ def test_every_kind_has_the_type_that_the_provider_knows() -> None:
     }
 
 
-def test_what_is_secret_is_marked_and_stands_nowhere_else() -> None:
+def test_secrets_are_marked_and_not_repeated() -> None:
     seen = deploy_agent(with_login(AGENT)).seen
     secrets = [one.inputs for one in seen if one.typ == "kubernetes:core/v1:Secret"]
     assert len(secrets) == 2
     assert all(one["data"][MARK] == SECRET_MARK for one in secrets)
     others = json.dumps([one.inputs for one in seen if one.typ != "kubernetes:core/v1:Secret"])
-    for said in (SECRET, base64.b64encode(SECRET.encode()).decode(), "dTpw"):
-        assert said not in others
+    for output in (SECRET, base64.b64encode(SECRET.encode()).decode(), "dTpw"):
+        assert output not in others
 
 
 def test_agents_of_one_name_in_two_namespaces_are_distinct() -> None:
@@ -100,7 +100,7 @@ def test_agents_of_one_name_in_two_namespaces_are_distinct() -> None:
     assert len(engine.objects) == 2 * len(rendered(an_agent("agent", "here")))
 
 
-def test_what_others_need_comes_first() -> None:
+def test_dependencies_come_first() -> None:
     objects = rendered(with_login(AGENT))
     needed = {
         one["kind"]: {other["kind"] for other in objects if other is not one and depends_on(one, other)}
@@ -127,11 +127,11 @@ def outputs_with(engine: Engine) -> dict[str, str]:
     def build() -> pulumi.Output[Any]:
         return pulumi.Output.all(**KubernetesDaemonSetComponent("it", a_small_agent()).stack_outputs)
 
-    said: dict[str, str] = deploy(build, engine)[1]
-    return said
+    output: dict[str, str] = deploy(build, engine)[1]
+    return output
 
 
-def test_the_outputs_say_how_far_the_pods_have_come() -> None:
+def test_the_outputs_report_the_rollout() -> None:
     engine = Engine({"desiredNumberScheduled": 3, "currentNumberScheduled": 2, "numberReady": 0})
     assert outputs_with(engine) == {
         "namespace": "logging",
@@ -143,18 +143,18 @@ def test_the_outputs_say_how_far_the_pods_have_come() -> None:
 
 
 def test_missing_numbers_are_empty() -> None:
-    said = outputs_with(Engine())
-    assert said["namespace"] == "logging"
-    assert [said[key] for key in said if "number" in key] == ["", "", ""]
+    output = outputs_with(Engine())
+    assert output["namespace"] == "logging"
+    assert [output[key] for key in output if "number" in key] == ["", "", ""]
 
 
-def test_a_preview_knows_the_names_and_not_the_numbers() -> None:
+def test_a_preview_has_names_but_no_numbers() -> None:
     _, name = deploy(lambda: KubernetesDaemonSetComponent("it", a_small_agent()).daemonset_name, preview=True)
     _, ready = deploy(lambda: KubernetesDaemonSetComponent("it", a_small_agent()).number_ready, preview=True)
     assert (name, ready) == ("agent", None)
 
 
-def test_warnings_are_printed_and_stop_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_warnings_are_printed_and_do_not_stop_the_run(caplog: pytest.LogCaptureFixture) -> None:
     agent = a_small_agent()
     agent["spec"]["container"]["app"] |= {
         "ports": [{"name": "metrics", "container_port": 9200, "host_port": 9200}],
@@ -184,8 +184,8 @@ def forms(folder: Path) -> dict[str, loader.Manifest]:
 
 
 def test_every_form_of_a_manifest_makes_the_same_objects(tmp_path: Path) -> None:
-    wanted = named(rendered(AGENT))
-    assert {form: deploy_agent(of).objects == wanted for form, of in forms(tmp_path).items()} == dict.fromkeys(
+    expected = named(rendered(AGENT))
+    assert {form: deploy_agent(of).objects == expected for form, of in forms(tmp_path).items()} == dict.fromkeys(
         forms(tmp_path), True
     )
 
@@ -226,18 +226,19 @@ def test_an_invalid_manifest_registers_nothing_and_reports_all_errors() -> None:
     agent = an_agent("agent", "logging")
     agent["spec"]["container"]["app"]["security_context"]["run_as_user"] = -1
     agent["spec"]["update_strategy"] = {"type": "Sometimes"}
-    said = refused(agent)
-    assert 'manifest of agent: spec.update_strategy.type: "Sometimes" is invalid; expected RollingUpdate' in said
+    output = refused(agent)
+    assert 'manifest of agent: spec.update_strategy.type: "Sometimes" is invalid; expected RollingUpdate' in output
     assert (
-        "manifest of agent: spec.container.app.security_context.run_as_user: -1 is invalid; expected a user ID" in said
+        "manifest of agent: spec.container.app.security_context.run_as_user: -1 is invalid; expected a user ID"
+        in output
     )
-    assert len(said.splitlines()) == 2
+    assert len(output.splitlines()) == 2
 
 
 def test_an_unreadable_manifest_registers_nothing_and_reports_every_error() -> None:
-    said = refused(a_small_agent() | {"spek": {}, "mettadata": {}})
-    assert 'manifest of agent: unknown field "spek"; did you mean spec?' in said
-    assert 'unknown field "mettadata"; did you mean metadata?' in said
+    output = refused(a_small_agent() | {"spek": {}, "mettadata": {}})
+    assert 'manifest of agent: unknown field "spek"; did you mean spec?' in output
+    assert 'unknown field "mettadata"; did you mean metadata?' in output
 
 
 def test_errors_in_a_text_have_their_line_and_those_in_a_mapping_have_none() -> None:
@@ -289,7 +290,7 @@ def test_no_mapping_is_a_file_that_pulumi_reads(section: str, field: str, path: 
 
 
 @pytest.mark.parametrize(
-    ("of", "said"),
+    ("of", "output"),
     [
         (None, "manifest of agent: NoneType is not a manifest; expected a mapping"),
         ("", "manifest of agent: is empty"),
@@ -300,8 +301,8 @@ def test_no_mapping_is_a_file_that_pulumi_reads(section: str, field: str, path: 
         ({"spec": {"container": b"app"}}, "spec.container: bytes is not allowed in a manifest"),
     ],
 )
-def test_values_that_are_not_manifests_are_rejected(of: loader.Manifest, said: str) -> None:
-    assert said in refused(of)
+def test_values_that_are_not_manifests_are_rejected(of: loader.Manifest, output: str) -> None:
+    assert output in refused(of)
 
 
 def test_a_mapping_that_contains_itself_is_rejected() -> None:

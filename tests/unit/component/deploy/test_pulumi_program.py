@@ -90,7 +90,7 @@ def test_errors_in_a_stack_input_have_its_source_and_line(monkeypatch: pytest.Mo
         run_program()
 
 
-def test_without_more_the_users_kubeconfig_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_default_the_users_kubeconfig_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STACK_INPUT_YAML", yaml.safe_dump(a_small_agent()))
     assert provider_of(run_program()[0]) == {"enableServerSideApply": "true"}
 
@@ -141,7 +141,7 @@ def test_an_unsupported_login_is_rejected_with_a_remedy(monkeypatch: pytest.Monk
         run_program()
 
 
-def test_a_projects_files_are_what_pulumi_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_projects_files_are_valid_for_pulumi(monkeypatch: pytest.MonkeyPatch) -> None:
     files = project_files()
     assert set(files) == {"Pulumi.yaml", "__main__.py", "requirements.txt"}
     project = yaml.safe_load(files["Pulumi.yaml"])

@@ -34,12 +34,12 @@ def a_daemon_set(*, desired: int, updated: int, available: int, observed: int = 
         ({"metadata": {"generation": 1}, "spec": {}}, False, 0),
     ],
 )
-def test_it_is_over_when_every_node_has_this_version_available(live: dict[str, Any], done: bool, certain: int) -> None:  # noqa: FBT001
+def test_a_rollout_is_complete_when_all_nodes_run_this_version(live: dict[str, Any], done: bool, certain: int) -> None:  # noqa: FBT001
     assert rollout(live).done is done
     assert rollout(live).certain == certain
 
 
-def test_a_controller_that_has_not_looked_yet_is_waited_for() -> None:
+def test_an_outdated_observed_generation_is_waited_for() -> None:
     assert str(rollout(a_daemon_set(desired=3, updated=3, available=3, observed=1))) == (
         "waiting for the DaemonSet controller"
     )
@@ -67,7 +67,7 @@ def test_an_evicted_pod_is_reported() -> None:
     ]
 
 
-def test_the_latest_complaint_comes_first_and_once() -> None:
+def test_the_latest_event_comes_first_and_once() -> None:
     def event(message: str, at: str, kind: str = "Warning") -> dict[str, str]:
         return {"type": kind, "reason": "FailedCreate", "message": message, "lastTimestamp": at}
 

@@ -52,9 +52,9 @@ class Location:
         with pytest.raises(SystemExit) as ended:
             cli.main([verb, *words, *flags])
         gc.enable()
-        said = self._capsys.readouterr()
+        output = self._capsys.readouterr()
         assert isinstance(ended.value.code, int)
-        return Ran(ended.value.code, said.out, said.err)
+        return Ran(ended.value.code, output.out, output.err)
 
 
 @pytest.fixture
@@ -73,12 +73,12 @@ def test_a_label_does_not_choose_another_context(location: Location, verb: str) 
     ) in ran.err
 
 
-def test_one_label_of_several_is_enough_to_stop(location: Location) -> None:
+def test_one_conflicting_label_is_sufficient_to_stop(location: Location) -> None:
     ran = location.run("diff", labels=("dev", "", "prod"))
     assert (ran.code, location.logins, ran.err.count("is not allowed")) == (2, [], 1)
 
 
-def test_a_label_that_names_the_current_context_is_fine(location: Location) -> None:
+def test_a_label_that_names_the_current_context_is_accepted(location: Location) -> None:
     location.run("diff", labels=("dev", ""))
     assert location.logins == ["dev"]
 
@@ -90,7 +90,7 @@ def test_the_flag_takes_precedence_over_the_label(location: Location) -> None:
     assert location.logins == ["dev", "prod"]
 
 
-def test_without_a_current_context_a_label_is_not_enough(location: Location) -> None:
+def test_without_a_current_context_a_label_is_not_sufficient(location: Location) -> None:
     del location.kubeconfig["current-context"]
     ran = location.run("diff")
     assert (ran.code, location.logins) == (2, [])
@@ -113,19 +113,19 @@ def test_a_manifest_for_another_context_is_not_deployed_to_the_current_one(locat
     )
 
 
-def test_one_target_of_several_is_enough_to_stop(location: Location) -> None:
+def test_one_conflicting_target_is_sufficient_to_stop(location: Location) -> None:
     ran = location.run("apply", labels=("", ""), target="prod")
     assert (ran.code, location.logins, ran.err.count("is not allowed")) == (2, [], 2)
 
 
 @pytest.mark.parametrize("context", ["dev", "prod"])
-def test_the_flag_chooses_whatever_the_target_is(location: Location, context: str) -> None:
+def test_the_flag_takes_precedence_over_the_target(location: Location, context: str) -> None:
     location.run("apply", "--kube-context", context, labels=NO_LABEL, target="prod")
     assert location.logins == [context]
 
 
 @pytest.mark.parametrize("target", ["dev", "a-name-of-some-platform"])
-def test_a_target_that_is_no_other_context_only_warns(location: Location, target: str) -> None:
+def test_an_unknown_target_only_warns(location: Location, target: str) -> None:
     ran = location.run("apply", labels=NO_LABEL, target=target)
     assert location.logins == ["dev"]
     assert f'warning: {TARGET}.cluster_name: "{target}" does not choose the cluster' in ran.err
@@ -143,7 +143,7 @@ def test_a_cluster_of_another_context_is_a_target_too(location: Location) -> Non
     assert location.logins == ["dev"]
 
 
-def test_without_a_current_context_a_target_is_not_enough(location: Location) -> None:
+def test_without_a_current_context_a_target_is_not_sufficient(location: Location) -> None:
     del location.kubeconfig["current-context"]
     ran = location.run("apply", labels=NO_LABEL, target="prod")
     assert (ran.code, location.logins) == (2, [])

@@ -69,7 +69,7 @@ def test_the_same_agent_renders_to_the_same_bytes_in_every_process() -> None:
     assert json.loads(done.stdout) == with_many_texts()
 
 
-def test_no_text_of_the_agent_is_where_terraform_looks_for_templates() -> None:
+def test_no_text_of_the_agent_is_a_terraform_template() -> None:
     files = terraform.module(an_agent())
     assert not [name for name, content in files.items() if name.endswith(".tf.json") and "HOME" in content]
     assert "cd ${HOME} $${HOME} %{if} %%{if}" in files["config_map_agent_conf.yaml"]
@@ -107,13 +107,13 @@ def test_plans_do_not_print_secrets() -> None:
     assert [one["sensitive_fields"] for one in secrets] == [["data"], ["data"]]
 
 
-def test_without_secrets_there_is_nothing_to_give_and_an_older_file_is_emptied() -> None:
+def test_without_secrets_an_existing_file_is_emptied() -> None:
     files = terraform.module(a_small_agent())
     assert "secrets" not in variables(files)
     assert json.loads(files[terraform.SECRETS_FILE]) == {}
 
 
-def test_everything_waits_for_what_it_needs() -> None:
+def test_every_object_depends_on_what_it_uses() -> None:
     found = needs(terraform.module(an_agent()))
     daemon_set = found.pop("daemon_set")
     assert daemon_set == set(found)
@@ -131,14 +131,14 @@ def test_everything_waits_for_what_it_needs() -> None:
     }
 
 
-def test_what_is_there_already_is_not_waited_for() -> None:
+def test_existing_objects_are_not_dependencies() -> None:
     given = an_agent(create_namespace=False, create_service_account=False, service_account_name="existing")
     found = needs(terraform.module(given))
     assert (found["role_binding"], found["role"]) == ({"role"}, set())
     assert needs(terraform.module(a_small_agent())) == {"daemon_set": set()}
 
 
-def test_what_comes_and_goes_leaves_the_others_names_alone() -> None:
+def test_names_are_stable_when_other_objects_change() -> None:
     before = resources(terraform.module(an_agent()))
     after = resources(terraform.module(an_agent(config_maps={**TEXTS, "a": "first in line"})))
     assert set(after) - set(before) == {"config_map_a"}
@@ -150,20 +150,20 @@ def test_every_object_is_applied_by_the_server_and_under_a_name_that_no_direct_a
         assert (one["server_side_apply"], one["field_manager"]) == (True, "kubernetes-daemonset-terraform")
 
 
-def test_the_rollout_is_waited_for_unless_that_is_declined() -> None:
+def test_the_rollout_is_awaited_unless_disabled() -> None:
     files = terraform.module(an_agent())
     assert variables(files)["wait_for_rollout"]["default"] is True
     assert resources(files)["daemon_set"]["wait_for_rollout"] == "${var.wait_for_rollout}"
 
 
-def test_a_namespace_that_is_shared_stays_unless_its_deletion_is_asked_for() -> None:
+def test_a_shared_namespace_is_kept_unless_its_deletion_is_enabled() -> None:
     files = terraform.module(an_agent())
     assert variables(files)["delete_namespace"]["default"] is False
     assert resources(files)["namespace"]["apply_only"] == "${!var.delete_namespace}"
     assert "delete_namespace" not in variables(terraform.module(a_small_agent()))
 
 
-def test_where_the_provider_comes_from_is_left_to_terraform() -> None:
+def test_the_provider_source_names_no_registry() -> None:
     """No registry is named."""
     settings = json.loads(terraform.module(an_agent())["versions.tf.json"])["terraform"]
     assert re.fullmatch(r"[a-z]+/[a-z]+", settings["required_providers"]["kubectl"]["source"])
@@ -187,7 +187,7 @@ def test_the_outputs_are_the_daemon_sets_own() -> None:
         '{"resource": {"kubectl_manifest": {"a": {"field_manager": "x", "yaml_body": "a"}}}}',
     ],
 )
-def test_a_main_file_of_someone_else_names_no_file_of_ours(main: str) -> None:
+def test_a_foreign_main_file_names_no_file_of_ours(main: str) -> None:
     assert terraform.files_named_in(main) == []
 
 

@@ -79,7 +79,7 @@ def test_one_argument_of_a_list_is_replaced_and_one_is_added() -> None:
     assert list(app.args) == ["--first", "--other", "--third"]
 
 
-def test_null_takes_one_of_many_out_and_an_empty_text_does_not() -> None:
+def test_null_removes_an_entry_and_an_empty_string_does_not() -> None:
     changed = override(
         given(),
         [
@@ -95,29 +95,29 @@ def test_null_takes_one_of_many_out_and_an_empty_text_does_not() -> None:
     assert list(changed.container.app.env.variables) == ["B"]
 
 
-def test_what_is_missing_since_null_took_it_out_is_asked_for_at_the_flag() -> None:
+def test_a_required_field_that_null_removed_is_reported_at_the_flag() -> None:
     changed = override(given(), ["spec.namespace=null"])
     assert [str(one) for one in validate(changed)] == ["--set spec.namespace: spec.namespace: is required"]
 
 
-def test_a_number_stays_the_text_that_was_written_where_a_text_is_wanted() -> None:
+def test_a_number_stays_text_in_a_text_field() -> None:
     changed = override(given(), ["spec.container.app.image.tag=1.20", "spec.container.app.env.variables.PORT=09"])
     assert changed.manifest.spec.container.app.image.tag == "1.20"
     assert changed.manifest.spec.container.app.env.variables["PORT"].value == "09"
 
 
-def test_the_manifest_that_was_given_stays_as_it_is() -> None:
+def test_the_given_manifest_is_not_modified() -> None:
     loaded = given()
     override(loaded, ["spec.host_network=true"])
     assert not loaded.manifest.spec.HasField("host_network")
 
 
-def test_a_later_assignment_wins() -> None:
+def test_a_later_assignment_takes_precedence() -> None:
     assert spec_after("spec.min_ready_seconds=1", "spec.min_ready_seconds=2")["min_ready_seconds"] == 2
 
 
 @pytest.mark.parametrize(
-    ("assignment", "said"),
+    ("assignment", "error"),
     [
         ("spec.host_netwrk=true", 'spec: unknown field "host_netwrk"; did you mean host_network?'),
         ("spec.host_network=perhaps", 'spec.host_network: expected true or false, found "perhaps"'),
@@ -137,10 +137,10 @@ def test_a_later_assignment_wins() -> None:
         ("spec..x=1", "is not a valid path"),
     ],
 )
-def test_invalid_assignments_are_rejected(assignment: str, said: str) -> None:
+def test_invalid_assignments_are_rejected(assignment: str, error: str) -> None:
     with pytest.raises(ManifestError) as why:
         override(given(), [assignment])
-    assert said in str(why.value)
+    assert error in str(why.value)
     assert "--set" in str(why.value)
 
 

@@ -49,7 +49,7 @@ def test_the_originals_examples_are_valid(text: str) -> None:
     assert validate.validate(read(text)) == []
 
 
-def test_all_of_the_originals_example_arrives() -> None:
+def test_the_originals_example_is_read_completely() -> None:
     spec = read(NODE_EXPORTER).manifest.spec
     app = spec.container.app
     assert (spec.namespace.value, app.image.repo, app.image.tag) == ("monitoring", "prom/node-exporter", "v1.7.0")
@@ -115,7 +115,7 @@ OF_ALL_DATES: Final = {
 
 
 @pytest.mark.parametrize("date", OF_ALL_DATES)
-def test_manifests_of_all_four_dialects_mean_the_same(date: str) -> None:
+def test_manifests_of_all_four_dialects_are_equivalent(date: str) -> None:
     def of(one: str) -> KubernetesDaemonSet:
         head = (
             "apiVersion: kubernetes.project-planton.org/v1\nkind: KubernetesDaemonSet\nmetadata: {name: agent}\nspec:\n"
@@ -249,12 +249,12 @@ def test_manifests_of_all_four_dialects_mean_the_same(date: str) -> None:
         ({"spec.affinity": None, "spec.tolerations": None}, {}),
     ],
 )
-def test_two_ways_to_write_a_thing_mean_the_same(one: Changes, other: Changes) -> None:
+def test_alternative_spellings_are_equivalent(one: Changes, other: Changes) -> None:
     assert message(one) == message(other)
     assert message(one) != message({"metadata.name": "other"})
 
 
-def test_a_camel_case_manifest_means_what_its_snake_case_twin_means() -> None:
+def test_camel_case_and_snake_case_are_equivalent() -> None:
     snake = indented("""
         min_ready_seconds: 5
         update_strategy: {rolling_update: {max_surge: 1}}
@@ -319,7 +319,7 @@ def test_a_mode_can_be_octal(written: str, mode: int) -> None:
     assert source.default_mode == mode
 
 
-def test_zeros_and_falses_that_are_written_are_not_the_same_as_nothing() -> None:
+def test_explicit_zero_and_false_differ_from_unset() -> None:
     context = {"privileged": False, "run_as_user": 0, "run_as_group": 0, "run_as_non_root": False}
     written = message({"app.security_context": context}).spec.container.app.security_context
     assert all(written.HasField(name) for name in context)
@@ -368,7 +368,7 @@ def test_json_is_yaml() -> None:
     assert read(json.dumps(a_manifest())).manifest == message()
 
 
-def test_a_stack_input_brings_what_a_deployment_needs_besides_the_manifest() -> None:
+def test_a_stack_input_has_credentials_besides_the_manifest() -> None:
     tree = a_stack_input(
         {"metadata.name": "other"},
         provider_config={"provider": "digital_ocean_doks", "digitalOceanDoks": {"kubeConfig": "e30="}},
@@ -396,11 +396,11 @@ def test_one_file_can_contain_a_stack_input_and_a_manifest() -> None:
     ],
     ids=["UTF-8 with a mark", "UTF-16, low byte first", "UTF-16, high byte first", "lines of Windows"],
 )
-def test_a_text_as_editors_elsewhere_write_it_is_read(content: bytes) -> None:
+def test_byte_order_marks_and_crlf_are_accepted(content: bytes) -> None:
     assert read(content).manifest == read(FLUENTD).manifest
 
 
-def test_the_place_of_a_field_is_that_of_its_name_or_of_what_is_around_it() -> None:
+def test_a_fields_location_is_its_key_or_its_parent() -> None:
     one = read(FLUENTD)
     assert one.location("spec.container.app.image.tag") == Location(SOURCE, 13, 9)
     assert one.location("spec.tolerations[0].effect") == Location(SOURCE, 22, 7)
@@ -500,9 +500,9 @@ SPEC_FIELDS: Final = (
     ],
 )
 def test_an_error_names_the_location_the_field_and_the_expected_value(text: str, diagnostic: str) -> None:
-    (said,) = refusal(indented(text))
-    assert said.startswith(f"{SOURCE}:1")
-    assert diagnostic in said
+    (error,) = refusal(indented(text))
+    assert error.startswith(f"{SOURCE}:1")
+    assert diagnostic in error
 
 
 @pytest.mark.parametrize(
@@ -580,8 +580,8 @@ def test_an_error_names_the_location_the_field_and_the_expected_value(text: str,
     ],
 )
 def test_contradictory_fields_are_rejected(changes: Changes, diagnostic: str) -> None:
-    (said,) = refusal(as_yaml(a_manifest(changes)))
-    assert diagnostic in said
+    (error,) = refusal(as_yaml(a_manifest(changes)))
+    assert diagnostic in error
 
 
 def test_all_errors_are_reported_together() -> None:
@@ -607,10 +607,10 @@ def test_all_errors_are_reported_together() -> None:
 
 
 def test_an_error_in_a_stack_input_has_its_path_there() -> None:
-    (said,) = refusal(as_yaml(a_stack_input({"spec.replicas": 3}, docker_config_json="{}")))
-    assert 'target.spec: unknown field "replicas"' in said
-    (said,) = refusal(as_yaml(a_stack_input(docker_config="{}")))
-    assert 'unknown field "docker_config"; did you mean docker_config_json?' in said
+    (error,) = refusal(as_yaml(a_stack_input({"spec.replicas": 3}, docker_config_json="{}")))
+    assert 'target.spec: unknown field "replicas"' in error
+    (error,) = refusal(as_yaml(a_stack_input(docker_config="{}")))
+    assert 'unknown field "docker_config"; did you mean docker_config_json?' in error
 
 
 @pytest.mark.parametrize(
@@ -643,9 +643,9 @@ def test_an_error_in_a_stack_input_has_its_path_there() -> None:
     ],
 )
 def test_input_that_is_not_a_manifest_has_one_error(content: str | bytes, diagnostic: str) -> None:
-    (said,) = refusal(content)
-    assert diagnostic in said
-    assert said.isprintable()
+    (error,) = refusal(content)
+    assert diagnostic in error
+    assert error.isprintable()
 
 
 def test_the_deepest_valid_manifest_is_accepted() -> None:
@@ -664,7 +664,7 @@ def test_a_lone_surrogate_is_rejected() -> None:
     assert [one.path for one in reader.diagnostics] == ["metadata.name", "metadata.labels"]
 
 
-def test_a_mapping_that_holds_itself_is_as_good_as_any() -> None:
+def test_a_mapping_that_contains_itself_is_handled() -> None:
     assert refusal("&a\nspec: *a\n<<: *a\n") == [
         f'{SOURCE}:2:1: spec: unknown field "spec"; expected {SPEC_FIELDS}',
     ]
@@ -687,8 +687,8 @@ def test_aliases_that_expand_to_billions_of_values_are_rejected_immediately() ->
             "]}}}",
         ]
     )
-    (said,) = refusal(many)
-    assert "more than 100,000 values; check for nested aliases" in said
+    (error,) = refusal(many)
+    assert "more than 100,000 values; check for nested aliases" in error
 
 
 def test_merges_that_expand_to_billions_of_values_are_bounded() -> None:
@@ -741,17 +741,17 @@ def test_errors_of_earlier_documents_are_reported_if_a_later_one_is_not_yaml(bro
 
 def test_reading_stops_after_a_thousand_errors() -> None:
     text = as_yaml(a_manifest({"spec.tolerations": [{f"a{at}": 1 for at in range(5_000)}] * 20}))
-    said = refusal(text)
-    assert len(said) == manifest.MAX_MISTAKES + 1
-    assert said[-1].endswith("1,000 errors; the rest of the file was not read")
+    error = refusal(text)
+    assert len(error) == manifest.MAX_MISTAKES + 1
+    assert error[-1].endswith("1,000 errors; the rest of the file was not read")
 
 
 def test_a_long_value_is_shown_in_part() -> None:
-    (said,) = refusal(indented(f"create_namespace: {'a' * 1000}"))
-    assert said.endswith(f'found "{"a" * 59}…"')
+    (error,) = refusal(indented(f"create_namespace: {'a' * 1000}"))
+    assert error.endswith(f'found "{"a" * 59}…"')
 
 
-def test_a_map_whose_keys_have_many_dots_is_not_taken_for_a_deep_one() -> None:
+def test_keys_with_many_dots_are_not_nesting() -> None:
     key = f"{'a.' * 120}a/b"
     assert dict(message({"metadata.annotations": {key: "c"}}).metadata.annotations) == {key: "c"}
 

@@ -31,9 +31,9 @@ class Location:
         with pytest.raises(SystemExit) as ended:
             cli.main([verb, *words])
         gc.enable()
-        said = self._capsys.readouterr()
+        error = self._capsys.readouterr()
         assert isinstance(ended.value.code, int)
-        return Ran(ended.value.code, said.out, said.err)
+        return Ran(ended.value.code, error.out, error.err)
 
     def uploaded(self, config: Json, *images: str) -> Json:
         """The pull secret's content, for an agent, a sidecar and an init container with these images."""
@@ -63,7 +63,7 @@ def pull_secret(objects: list[Json]) -> Json:
     return content
 
 
-def test_nothing_but_logins_of_used_registries_is_uploaded(location: Location) -> None:
+def test_only_logins_of_used_registries_are_uploaded(location: Location) -> None:
     config = {
         "auths": {
             "registry.example.com": LOGIN | {"email": "a@example.com", "identitytoken": "refresh", "other": 1},
@@ -147,7 +147,7 @@ def test_a_stack_input_for_pulumi_holds_no_other_login(location: Location) -> No
 
 
 @pytest.mark.parametrize("verb", ["validate", "render"])
-def test_a_file_without_any_login_of_use_is_an_error(location: Location, verb: str) -> None:
+def test_a_file_without_usable_logins_is_an_error(location: Location, verb: str) -> None:
     ran = location.run(verb, {"auths": {"unrelated.example.com": LOGIN}}, a_manifest())
     assert ran.code != 0
     assert (
@@ -156,7 +156,7 @@ def test_a_file_without_any_login_of_use_is_an_error(location: Location, verb: s
     ) in ran.out + ran.err
 
 
-def test_a_login_that_a_helper_keeps_is_none(location: Location) -> None:
+def test_a_login_of_a_credential_helper_is_not_usable(location: Location) -> None:
     """`docker login` with a credential helper leaves an empty entry behind."""
     ran = location.run("render", {"auths": {"registry.example.com": {}}, "credsStore": "desktop"}, a_manifest())
     assert ran.code == 2

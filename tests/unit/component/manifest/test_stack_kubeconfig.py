@@ -225,18 +225,18 @@ ALLOWED: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("kubeconfig", ALLOWED.values(), ids=ALLOWED)
-def test_what_holds_credentials_alone_is_passed_on(monkeypatch: pytest.MonkeyPatch, kubeconfig: Json) -> None:
+def test_a_kubeconfig_with_only_credentials_is_passed_on(monkeypatch: pytest.MonkeyPatch, kubeconfig: Json) -> None:
     assert json.loads(passed_on(deployed(monkeypatch, yaml.safe_dump(kubeconfig)))) == kubeconfig
 
 
-def test_what_is_passed_on_is_what_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checked_kubeconfig_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the text: what one parser takes for a comment, a tag or an alias, another might take for a field."""
     extended = a_kubeconfig() | {"preferences": {"colors": True}, "extensions": [{"name": "x", "extension": {"a": 1}}]}
     text = f"%YAML 1.1\n---\n# exec\n{yaml.safe_dump(extended)}...\n"
     assert json.loads(passed_on(deployed(monkeypatch, text))) == a_kubeconfig()
 
 
-def test_a_trusted_kubeconfig_is_passed_on_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trusted_kubeconfig_is_passed_on_unmodified(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ALLOW, "true")
     text = yaml.safe_dump(a_kubeconfig({"exec": RUN}, {"certificate-authority": "/ca.pem"}))
     assert found(text) == []
@@ -244,7 +244,7 @@ def test_a_trusted_kubeconfig_is_passed_on_as_it_is(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("value", ["1", "yes", "True", " true"])
-def test_trust_is_given_by_one_word_only(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_trust_requires_the_exact_value(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv(ALLOW, value)
     (one,) = found(json.dumps(a_kubeconfig()))
     assert one.message == f'{ALLOW}: "{value}" is invalid; expected true or false'

@@ -60,7 +60,7 @@ def environment(changes: Changes) -> dict[str, Json]:
 # --- which objects ---
 
 
-def test_the_smallest_manifest_makes_a_daemonset_and_nothing_else() -> None:
+def test_the_smallest_manifest_renders_only_a_daemonset() -> None:
     assert rendered() == [
         {
             "apiVersion": "apps/v1",
@@ -121,7 +121,7 @@ def test_the_smallest_manifest_makes_a_daemonset_and_nothing_else() -> None:
     ]
 
 
-def test_what_others_need_comes_before_them() -> None:
+def test_dependencies_are_rendered_first() -> None:
     changes = {
         **ACCOUNT,
         "spec.create_namespace": True,
@@ -156,7 +156,7 @@ def test_a_created_namespace_has_no_labels_of_a_component() -> None:
 # --- labels, and how pods are found ---
 
 
-def test_a_selector_chooses_the_pods_of_its_own_component_and_of_no_other() -> None:
+def test_a_selector_matches_only_its_own_component() -> None:
     one, other = daemon_set(), daemon_set({"metadata.name": "other"})
     selector = one["spec"]["selector"]["matchLabels"]
     assert selector.items() <= one["spec"]["template"]["metadata"]["labels"].items()
@@ -164,7 +164,7 @@ def test_a_selector_chooses_the_pods_of_its_own_component_and_of_no_other() -> N
     assert "daemonset" not in selector.values()
 
 
-def test_a_selector_never_changes_whatever_else_does() -> None:
+def test_a_selector_never_changes() -> None:
     changes = {
         "app.image.tag": "2",
         "metadata.labels": {"team": "nodes"},
@@ -191,11 +191,11 @@ def test_labels_and_annotations_of_the_manifest_are_on_every_object() -> None:
         assert one["metadata"]["labels"]["team"] == "nodes"
         assert one["metadata"]["labels"]["planton.ai/organization"] == "acme"
         assert one["metadata"]["annotations"]["example.com/a"] == "b"
-    # A note about who deployed it is no reason to roll every node.
+    # A note about who deployed it must not roll every node.
     assert "annotations" not in pod({"metadata": changes["metadata"]})["metadata"]
 
 
-def test_a_pods_own_labels_and_annotations_are_on_pods_alone_and_win() -> None:
+def test_pod_labels_and_annotations_are_only_on_pods_and_take_precedence() -> None:
     changes = {
         "metadata": {"name": "agent", "labels": {"a": "b"}, "annotations": {"c": "d"}},
         "spec.pod_labels": {"a": "pod", "app.kubernetes.io/component": "logs"},
@@ -208,7 +208,7 @@ def test_a_pods_own_labels_and_annotations_are_on_pods_alone_and_win() -> None:
     assert whole["annotations"] == {"c": "d"}
 
 
-def test_what_cannot_be_a_labels_value_is_left_out_of_the_labels() -> None:
+def test_invalid_label_values_are_omitted() -> None:
     labels = daemon_set({"app.image.tag": "1" * 64, "metadata.org": "Acme Inc."})["metadata"]["labels"]
     assert "app.kubernetes.io/version" not in labels
     assert "planton.ai/organization" not in labels
@@ -229,13 +229,13 @@ def test_an_image_is_named_by_tag_digest_or_both(image: Json, expected: str) -> 
     assert app({"app.image": image})["image"] == expected
 
 
-def test_resources_are_what_is_written_and_the_default_only_if_nothing_is() -> None:
+def test_default_resources_apply_only_if_none_are_set() -> None:
     assert app({"app.resources": {"limits": {"memory": "1Gi"}}})["resources"] == {"limits": {"memory": "1Gi"}}
     assert "resources" not in app({"app.resources": {}})
     assert app()["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
 
 
-def test_zeros_and_falses_that_are_written_are_sent() -> None:
+def test_explicit_zero_and_false_are_rendered() -> None:
     rights = {
         "privileged": False,
         "allow_privilege_escalation": False,
@@ -283,7 +283,7 @@ def test_zeros_and_falses_that_are_written_are_sent() -> None:
     ]
 
 
-def test_what_is_left_out_is_left_to_kubernetes() -> None:
+def test_unset_fields_are_omitted() -> None:
     spec = pod()["spec"]
     assert spec.keys() == {"containers"}
     assert "securityContext" not in app()
@@ -374,7 +374,7 @@ def test_hooks_are_sent() -> None:
 # --- variables ---
 
 
-def test_hostname_is_left_to_kubernetes_and_location_variables_are_set() -> None:
+def test_hostname_is_not_set_and_location_variables_are() -> None:
     variables = environment({})
     assert "HOSTNAME" not in variables
     assert variables.keys() == {"K8S_NODE_NAME", "K8S_POD_ID", "K8S_POD_IP"}
@@ -410,7 +410,7 @@ def test_variables_have_the_sources_of_the_manifest() -> None:
     }
 
 
-def test_a_variable_of_ones_own_replaces_a_built_in_one() -> None:
+def test_a_custom_variable_replaces_a_built_in_one() -> None:
     assert environment({"app.env.variables": {"K8S_NODE_NAME": "a"}})["K8S_NODE_NAME"] == {"value": "a"}
     assert len(app({"app.env.variables": {"K8S_NODE_NAME": "a"}})["env"]) == 3
 
@@ -504,7 +504,7 @@ def test_every_kind_of_volume_is_sent(source: Json, expected: Json) -> None:
 # --- rights, accounts, logins ---
 
 
-def test_no_service_account_is_named_unless_it_is_asked_for() -> None:
+def test_no_service_account_is_set_by_default() -> None:
     assert "serviceAccountName" not in pod()["spec"]
     assert kinds(rendered()) == ["DaemonSet"]
 
@@ -547,7 +547,7 @@ def test_rights_are_granted_to_the_agents_account_in_its_namespace() -> None:
     assert only("Role", objects)["metadata"]["namespace"] == NAMESPACE
 
 
-def test_cluster_wide_objects_of_two_components_of_one_name_do_not_meet() -> None:
+def test_cluster_wide_objects_of_two_namespaces_have_different_names() -> None:
     def names(namespace: str) -> set[str]:
         objects = rendered({**ACCOUNT, "spec.rbac.cluster_rules": [RULE], "spec.namespace": namespace})
         return {one["metadata"]["name"] for one in objects if one["kind"].startswith("ClusterRole")}
@@ -569,7 +569,7 @@ def test_pull_secrets_of_all_sources_are_used_once() -> None:
     assert json.loads(base64.b64decode(secret["data"][".dockerconfigjson"])) == {"auths": {"a": {}}}
 
 
-def test_secret_variables_are_encoded_once_and_are_nowhere_else() -> None:
+def test_secret_variables_are_encoded_once_and_not_repeated() -> None:
     objects = rendered({"app.env.secrets": {"A": "s3cret", "B": "é", "C": {"secret_ref": {"name": "a", "key": "b"}}}})
     secret = only("Secret", objects)
     assert secret["metadata"]["name"] == "agent-env-secrets"
@@ -620,7 +620,7 @@ def test_a_config_map_holds_one_file_of_its_own_name() -> None:
         ),
     ],
 )
-def test_an_update_goes_as_fast_as_is_written(written: Json, sent: Json) -> None:
+def test_the_update_strategy_is_rendered(written: Json, sent: Json) -> None:
     assert daemon_set({"spec.update_strategy": written})["spec"]["updateStrategy"] == sent
 
 
@@ -651,7 +651,7 @@ def test_pods_carry_a_checksum_of_their_configuration_and_one_of_their_secrets()
         ({"spec.min_ready_seconds": 5}, set()),
     ],
 )
-def test_a_checksum_changes_with_what_it_is_of_and_with_nothing_else(changes: Changes, changed: set[str]) -> None:
+def test_a_checksum_changes_only_with_its_content(changes: Changes, changed: set[str]) -> None:
     before = {"spec.config_maps": {"a": "b"}, "app.env.secrets": {"A": "b"}}
     one, other = checksums(before), checksums(before | dict(changes))
     assert {key for key in one if one[key] != other[key]} == changed
@@ -708,7 +708,7 @@ def test_a_required_agent_is_marked_and_tolerates_the_gate() -> None:
         {"key": "node-ready/unverified", "operator": "Exists"},
     ],
 )
-def test_a_required_agent_that_tolerates_the_gate_already_gets_nothing_more(toleration: Json) -> None:
+def test_an_existing_toleration_of_the_gate_is_not_repeated(toleration: Json) -> None:
     changes = {"spec.require_on_new_nodes": True, "spec.tolerations": [toleration]}
     assert pod(changes)["spec"]["tolerations"] == [toleration]
 
@@ -751,7 +751,7 @@ UNSAID: Final = {
     "aws_eks": "another provider",
     "azure_aks": "another provider",
 }
-NOTHING_IS_MADE_OF: Final = re.compile(
+NOT_RENDERED: Final = re.compile(
     r"target\.(api_version|kind|status.*|metadata\.(slug|tags|relationships.*|group)|spec\.target_cluster.*)"
     r"|provider_config.*"
     r"|.*\.secret_ref\.namespace"  # always the pod's own
@@ -788,28 +788,28 @@ def whole() -> KubernetesDaemonSetStackInput:
     return one.input
 
 
-def test_the_whole_manifest_has_something_to_say_in_every_field() -> None:
-    said = {field.full_name for _, _, field in walk(whole())}
+def test_the_complete_manifest_sets_every_field() -> None:
+    present = {field.full_name for _, _, field in walk(whole())}
     messages = {field.containing_type for _, _, field in walk(whole())}
-    unsaid = {field.name for one in messages for field in one.fields if field.full_name not in said}
+    unsaid = {field.name for one in messages for field in one.fields if field.full_name not in present}
     assert unsaid == UNSAID.keys()
 
 
-def test_what_objects_are_called_is_known_without_the_slow_sum_of_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_do_not_require_the_checksum_of_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     whole_input = whole()
     refs = [Ref.of(one) for one in resources.render(whole_input)]
     monkeypatch.delattr(hashlib, "scrypt")
     assert [Ref.of(one) for one in resources.named(whole_input)] == refs
 
 
-def test_nothing_that_is_written_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_value_of_the_manifest_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each field that is taken away is missed in what is rendered, but for those of which nothing is made."""
     monkeypatch.setattr(hashlib, "scrypt", functools.cache(hashlib.scrypt))  # slow on purpose
     all_of_it = whole()
     before = resources.render(all_of_it)
     lost = []
     for index, (path, _, _) in enumerate(walk(all_of_it)):
-        if NOTHING_IS_MADE_OF.fullmatch(path):
+        if NOT_RENDERED.fullmatch(path):
             continue
         less = KubernetesDaemonSetStackInput()
         less.CopyFrom(all_of_it)
@@ -833,7 +833,7 @@ def test_the_same_manifest_renders_to_the_same_bytes_in_any_order() -> None:
     assert one == other
 
 
-def test_names_that_users_choose_are_sent_in_the_order_of_the_alphabet() -> None:
+def test_user_defined_names_are_sorted() -> None:
     texts = {"b": "", "c": "", "a": ""}
     amounts = {"limits": {"memory": "1Gi", "b.c/d": "1", "c.d/e": "1", "a.b/c": "1"}}
     near = [{"topology_key": "a", "label_selector": {"match_labels": texts}}]
@@ -869,15 +869,15 @@ def test_names_that_users_choose_are_sent_in_the_order_of_the_alphabet() -> None
     assert list(container["resources"]["limits"]) == ["memory", "a.b/c", "b.c/d", "c.d/e"]
 
 
-NOT_WHAT_THEY_SEEM: Final = (
+AMBIGUOUS_TEXTS: Final = (
     *("1e3", "1E3", "0x1F", "0o17", "017", "08", "0b1", "1_000", "12:30:00", "1.20", ".5", "5.", "+1", "-0"),
     *("y", "Y", "n", "yes", "No", "on", "OFF", "true", "False", "~", "null", "NULL", "", ".inf", "-.INF", ".NaN"),
     *("2026-11-16", "2026-11-16T12:30:00Z", "=", "<<", "- a", "a: b", "# a", "*a", "&a", "!a", "%a", "@a", "{", "["),
 )
 
 
-@pytest.mark.parametrize("text", NOT_WHAT_THEY_SEEM)
-def test_a_text_that_looks_like_something_else_is_quoted_so_that_every_reader_of_yaml_finds_a_text(text: str) -> None:
+@pytest.mark.parametrize("text", AMBIGUOUS_TEXTS)
+def test_ambiguous_text_is_quoted(text: str) -> None:
     """Ours would not notice: to PyYAML 1e3 and y are texts, to Kubernetes a number and a truth."""
     quoted = rf"""(["']){re.escape(text)}\1"""
     assert re.fullmatch(f"A: {quoted}\n", to_yaml({"A": text}))
@@ -887,7 +887,7 @@ def test_a_text_that_looks_like_something_else_is_quoted_so_that_every_reader_of
     assert again["spec"]["template"]["spec"]["containers"][0]["command"] == command
 
 
-def test_rendering_changes_nothing_in_the_manifest() -> None:
+def test_rendering_does_not_modify_the_manifest() -> None:
     given = whole()
     resources.render(given)
     assert given == whole()

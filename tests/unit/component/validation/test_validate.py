@@ -210,7 +210,7 @@ class Warned(NamedTuple):
     path: str
     says: str
     instead: Changes | None = None
-    """What the warning advises, or what makes it needless; says nothing."""
+    """What the warning advises, or what makes it unnecessary; has no warning."""
 
 
 SURGE: Final = {"spec.update_strategy.rolling_update.max_surge": "10%"}
@@ -433,7 +433,7 @@ def test_a_warning_is_reported_until_its_advice_is_followed(case: Warned) -> Non
     assert warnings(case.instead) == []
 
 
-def test_the_smallest_manifest_has_nothing_to_be_warned_of() -> None:
+def test_the_smallest_manifest_has_no_warnings() -> None:
     assert warnings() == []
 
 
@@ -444,16 +444,16 @@ def test_an_invalid_image_has_one_error(field: str, image: str) -> None:
     assert (diagnostic.path, diagnostic.severity) == (f"{field}[0].image", Severity.ERROR)
 
 
-def test_everything_that_an_empty_rule_lacks_is_reported() -> None:
+def test_all_missing_fields_of_an_empty_rule_are_reported() -> None:
     found = problems({"spec.create_service_account": True, "spec.rbac.cluster_rules": [{}]})
-    said = " ".join(one.message for one in found)
-    assert all(f"{name} " in said for name in ("api_groups", "resources", "verbs"))
+    text_of_all = " ".join(one.message for one in found)
+    assert all(f"{name} " in text_of_all for name in ("api_groups", "resources", "verbs"))
 
 
 @pytest.mark.parametrize(
     ("field", "right"), [("kind", "KubernetesDaemonSet"), ("apiVersion", "kubernetes.project-planton.org/v1")]
 )
-def test_a_kind_or_version_that_is_missing_is_asked_for(field: str, right: str) -> None:
+def test_a_missing_kind_or_version_is_reported(field: str, right: str) -> None:
     (diagnostic,) = problems({field: GONE})
     assert diagnostic.message == f"is required; expected {right}"
 
@@ -524,7 +524,7 @@ def test_all_errors_are_reported_together_in_the_order_of_the_lines() -> None:
     assert all(lines)
 
 
-def test_what_cannot_be_read_hides_nothing_of_what_can() -> None:
+def test_unreadable_fields_hide_no_other_errors() -> None:
     changes = {
         "metadata.name": "Bad_Name",
         "spec.namespace": {"value": "Bad_One"},
@@ -630,7 +630,7 @@ def test_consequences_of_unreadable_fields_are_not_reported(what: str) -> None:
     assert validate.validate(loaded) == list(loaded.diagnostics)
 
 
-def test_what_cannot_be_read_of_a_stack_input_hides_nothing_else_and_nothing_follows_from_it() -> None:
+def test_unreadable_fields_of_a_stack_input_hide_and_cause_no_other_errors() -> None:
     def paths(tree: Json) -> list[str]:
         return [one.path for one in validate.validate(read_in_part(as_yaml(tree)))]
 
@@ -658,7 +658,7 @@ def test_missing_fields_are_not_reported_for_other_documents() -> None:
         assert validate.validate(loaded) == list(loaded.diagnostics) != []
 
 
-def test_a_name_that_means_nothing_known_is_no_reason_to_leave_anything_unsaid() -> None:
+def test_an_unknown_name_hides_no_other_errors() -> None:
     loaded = read_in_part(as_yaml(a_manifest({"spec.replicas": 3, "spec.namespace": GONE})))
     assert {one.path for one in validate.validate(loaded)} == {"spec", "spec.namespace"}
 
@@ -692,7 +692,7 @@ def test_errors_of_the_second_document_have_its_lines() -> None:
     assert diagnostic.location.line > len(as_yaml(a_manifest()).splitlines())
 
 
-def test_a_value_that_would_break_a_line_or_a_terminal_is_shown_in_escapes() -> None:
+def test_control_characters_in_values_are_escaped() -> None:
     (diagnostic,) = problems({"metadata.name": "a\nb\x1b[31m"})
     assert str(diagnostic).startswith(f'{SOURCE}:4:3: metadata.name: "a\\nb\\x1b[31m" is invalid; expected')
     assert str(diagnostic).isprintable()
