@@ -141,7 +141,7 @@ def test_every_program_prints_its_build(root: Path, program: str) -> None:
     assert output.stdout == f"{program} 9.8.7 (commit abc1234, built 2026-01-02T03:04:05Z)\n", output.stderr
 
 
-def test_the_worker_rejects_bad_settings(root: Path) -> None:
+def test_the_worker_rejects_invalid_settings(root: Path) -> None:
     output = run(root, "/kube-node-ready-worker", NODE_NAME="n", KUBE_NODE_READY_WORKER_CONFIG='{"dnsTestDomain": []}')
     assert output.returncode == 2, output.stderr
     assert "dnsTestDomain" in output.stdout

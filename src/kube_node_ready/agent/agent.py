@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
-from kube_node_ready.agent import reporter
+from kube_node_ready.agent import transition_log
 from kube_node_ready.agent.check_runs import CheckRunner
 from kube_node_ready.agent.decide import decide, decide_without_api, wait_after_run
 from kube_node_ready.agent.metrics import Metrics
@@ -123,7 +123,7 @@ class Agent:
         return bool(self._state.attempt and self._state.attempt.passed)
 
     def _execute(self, decision: AgentDecision) -> float:
-        reporter.phase_changed(self._node.name, self._phase, decision)
+        transition_log.phase_changed(self._node.name, self._phase, decision)
         self._phase = decision.phase
         for effect in decision.effects:
             try:
@@ -174,7 +174,7 @@ class Agent:
             case OpenGate() | WriteStatus() | CloseGate() | EmitEvent():
                 self._node.write(effect, decision.policy)
                 self._pace.wrote(self._node.name)
-                reporter.effect_applied(effect, decision)
+                transition_log.effect_applied(effect, decision)
                 self._remember(effect)
             case _:
                 assert_never(effect)
@@ -197,7 +197,7 @@ class Agent:
                 log("Partial run failed, rerunning all checks", level="warn", node=self._node.name, error=run.reason)
                 return
             self.metrics.checked(run)
-            reporter.run_completed(self._node.name, run, self._state, self._rules)
+            transition_log.run_completed(self._node.name, run, self._state, self._rules)
 
     def _export_status(self, observation: Observation) -> None:
         self._is_verified = observation.node.labelled and not self._rules.policy.is_gated(observation.node)

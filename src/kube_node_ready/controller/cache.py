@@ -9,7 +9,7 @@ from typing import Any
 
 from kube_node_ready.api.objects import Pod
 from kube_node_ready.api.record import VerificationRecord
-from kube_node_ready.controller import removal_ledger, reporter, resources
+from kube_node_ready.controller import removal_ledger, resources, transition_log
 from kube_node_ready.controller.error_log import ErrorLog
 from kube_node_ready.controller.idle_throttle import IdleThrottle
 from kube_node_ready.controller.metrics import Metrics
@@ -88,7 +88,7 @@ class ClusterCache:
         self.state.node_changed(before, after)
         self.records.node_changed(before, after)
         # A kubelet can remove and set the label of its Node at any rate, so log lines count as writes.
-        if reporter.node_queued(before, after, self._policy, quiet=self.pace.wait(name) > 0):
+        if transition_log.node_queued(before, after, self._policy, quiet=self.pace.wait(name) > 0):
             self.pace.wrote(name)
         self._queue.add(name)
         if after is None:

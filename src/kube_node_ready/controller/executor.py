@@ -12,7 +12,7 @@ from kube_node_ready.api.contract import APP, WORKER_COMPONENT
 from kube_node_ready.api.nesting import tolerant
 from kube_node_ready.api.objects import Pod
 from kube_node_ready.api.paths import collection_path, object_path
-from kube_node_ready.controller import removal_ledger, reporter
+from kube_node_ready.controller import removal_ledger, transition_log
 from kube_node_ready.controller.execution import CacheSink, ExecutorContext, ForeignWorker, RecentKeys
 from kube_node_ready.controller.removal import Remover, node_path
 from kube_node_ready.kube.client import KubeClient, PatchKind
@@ -106,7 +106,7 @@ class Executor:
             await self._client.create(collection, body)
 
     async def _start_worker(self, node: Node, attempt: int) -> None:
-        reporter.worker_starting(node, attempt)
+        transition_log.worker_starting(node, attempt)
         body = _encode(worker_pod(node, attempt, self._template))
         name = worker_name(node.uid, attempt)
         try:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from kube_node_ready.api.contract import EventReason
-from kube_node_ready.controller import reporter
+from kube_node_ready.controller import transition_log
 from kube_node_ready.controller.cache import ClusterCache
 from kube_node_ready.controller.execution import ForeignWorker, RemovalBlocked
 from kube_node_ready.controller.karpenter import ClaimLookupFailed
@@ -114,7 +114,7 @@ class Reconciler:
             self._cache.waiting.to_announce(name)
         if before is not decision.phase and not decision.effects:
             self._cache.pace.wrote(name)  # a log line without a write, such as "Node waiting"
-        reporter.phase_changed(before, snapshot, decision)
+        transition_log.phase_changed(before, snapshot, decision)
 
     async def _execute(self, snapshot: Snapshot, decision: Decision) -> None:
         for effect in decision.effects:
@@ -153,7 +153,7 @@ class Reconciler:
             self._rejected.pop(snapshot.node.name, None)
             self._failed_releases.pop(snapshot.node.name, None)
         self._metrics.on_effect(effect)
-        reporter.effect_applied(effect, decision, self._policy)
+        transition_log.effect_applied(effect, decision, self._policy)
         if isinstance(effect, ConfirmAttempt):  # now its verdict counts
             self._queue.add(snapshot.node.name)
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kube_node_ready.api.record import Outcome
 from kube_node_ready.controller import removal_ledger
+from kube_node_ready.controller.genuine_workers import GenuineWorkers
 from kube_node_ready.verification import reverify
 from kube_node_ready.verification.model import Fleet, Node, Policy, Pool, Snapshot, Worker
 
@@ -24,8 +25,6 @@ _MAX_WORKERS = 16
 """How many pods are kept as workers of one node: each event of one takes time for all of them."""
 _MAX_WORKERS_OF_UNKNOWN = 1000
 """Until the node is known, it is not known which of its workers matter."""
-_MAX_FINGERPRINTS = 10_000
-"""Usually there is one. Admission can also change every pod differently."""
 
 
 def _unknown(_: str) -> str:
@@ -51,11 +50,10 @@ class ClusterState:
         self._workers: defaultdict[str, dict[str, Worker]] = defaultdict(dict)
         self._verifying: set[str] = set()
         self._rechecks: set[str] = set()
-        self._fingerprints: dict[str, None] = {}
+        self._genuine = GenuineWorkers()
         self._starting: set[str] = set()
         self._known: set[str] = set()
         self._deleted: set[str] = set()
-        self._edited: set[str] = set()
         self._settled: set[str] = set()
         self._witnessed: dict[str, int] = {}
         self._pools: dict[str, Pool] = {}
@@ -133,14 +131,10 @@ class ClusterState:
 
     def admitted(self, fingerprint: str) -> None:
         """The server created a worker with this fingerprint from our template, so such workers are genuine."""
-        if fingerprint in self._fingerprints:
+        is_first = not self._genuine.any_admitted
+        changed = self._genuine.admit(fingerprint)
+        if not changed:
             return
-        is_first = not self._fingerprints
-        self._fingerprints[fingerprint] = None
-        changed = [fingerprint]
-        if len(self._fingerprints) > _MAX_FINGERPRINTS:
-            changed.append(oldest := next(iter(self._fingerprints)))
-            del self._fingerprints[oldest]
         for uid, workers in list(self._workers.items()):
             if is_first or any(worker.fingerprint in changed for worker in workers.values()):
                 self._count_slots(uid)
@@ -174,11 +168,7 @@ class ClusterState:
         if before and (after is None or after.uid != before.uid):
             self._forget(before)
         if after and self._has_room_for(after):
-            if before and before.uid == after.uid and before.fingerprint != after.fingerprint:
-                self._edited.add(after.uid)
-            # It might have been edited and edited back while no controller was watching.
-            if after.uid not in self._known and after.generation > 1 + after.deleting:
-                self._edited.add(after.uid)
+            self._genuine.changed(before, after, is_known=after.uid in self._known)
             self._known.add(after.uid)
             self._workers[after.node_uid][after.name] = after
             self._count_slots(after.node_uid)
@@ -214,14 +204,10 @@ class ClusterState:
         """Pods of other clients occupy none. Until one is confirmed, any pod can be a worker of a previous process."""
         if not worker.belongs_to(node) or worker.finished or worker.deleting:
             return False
-        return self._is_genuine(worker) or not self._fingerprints
-
-    def _is_genuine(self, worker: Worker) -> bool:
-        # Edited and edited back counts as edited: it ran something else meanwhile.
-        return worker.fingerprint in self._fingerprints and worker.uid not in self._edited
+        return self._genuine.is_genuine(worker) or not self._genuine.any_admitted
 
     def _judged(self, worker: Worker) -> Worker:
-        is_genuine, is_edited = self._is_genuine(worker), worker.uid in self._edited
+        is_genuine, is_edited = self._genuine.is_genuine(worker), self._genuine.is_edited(worker)
         return replace(worker, genuine=is_genuine, edited=is_edited, settled=worker.uid in self._settled)
 
     def _settle(self, node: Node) -> None:
@@ -230,8 +216,9 @@ class ClusterState:
                 self._settled.add(worker.uid)
 
     def _forget(self, worker: Worker) -> None:
-        for uids in (self._known, self._deleted, self._edited, self._settled):
+        for uids in (self._known, self._deleted, self._settled):
             uids.discard(worker.uid)
+        self._genuine.forget(worker.uid)
         mine = self._workers[worker.node_uid]
         mine.pop(worker.name, None)
         if not mine:

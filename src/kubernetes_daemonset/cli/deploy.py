@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from kubekit.terminal import on_one_line
 from kubernetes_daemonset.cli import common, exit_codes, output
 from kubernetes_daemonset.deploy import apply
-from kubernetes_daemonset.deploy.cluster import Cluster, ClusterError, connect
+from kubernetes_daemonset.deploy.api_client import Cluster, ClusterError, connect
 from kubernetes_daemonset.deploy.outputs import with_outputs
 from kubernetes_daemonset.deploy.plan import Change, Plan, Ref
 from kubernetes_daemonset.deploy.target import confirmed_context

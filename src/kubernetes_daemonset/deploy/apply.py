@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
-from kubernetes_daemonset.deploy.cluster import (
+from kubernetes_daemonset.deploy.api_client import (
     KINDS,
     Cluster,
     ClusterError,

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from kube_node_ready.api.paths import InvalidNameError, collection_path, group_path, is_dns_subdomain, object_path
-from kubernetes_daemonset.deploy.cluster import ClusterError, collection, path
+from kubernetes_daemonset.deploy.api_client import ClusterError, collection, path
 from kubernetes_daemonset.deploy.plan import Ref
 from tests.support.shell import ROOT
 
@@ -72,7 +72,7 @@ def test_every_kind_of_path() -> None:
 SOURCE = ROOT / "src"
 BUILDERS = {
     "kube_node_ready/api/paths.py": "validates every name",
-    "kubernetes_daemonset/deploy/cluster.py": "validates or quotes every name; its kinds are constants",
+    "kubernetes_daemonset/deploy/api_client.py": "validates or quotes every name; its kinds are constants",
 }
 ALLOWED = {
     **BUILDERS,

@@ -18,7 +18,7 @@ def a_worker(node_uid: str, *, finished: bool = True) -> Worker:
     return Worker("w", "pod-uid", node_uid, "a", number=1, created=START, state=State.FAILED, finished=finished)
 
 
-def test_a_worker_of_an_unknown_node_becomes_a_stray() -> None:
+def test_a_worker_of_an_unknown_node_becomes_an_orphan() -> None:
     node = Node("a", "node-uid")
     view = ClusterState(POLICY, {"a": node}, 10)
     view.node_changed(None, node)
@@ -29,7 +29,7 @@ def test_a_worker_of_an_unknown_node_becomes_a_stray() -> None:
     assert list(view.orphans(START + 2 * HOUR)) == [a_worker("node-uid")]
 
 
-def test_a_running_worker_is_not_a_stray() -> None:
+def test_a_running_worker_is_not_an_orphan() -> None:
     view = ClusterState(POLICY, {}, 10)
     view.worker_changed(None, a_worker("node-uid", finished=False))
     assert not list(view.orphans(START + 2 * HOUR))
@@ -150,14 +150,6 @@ def test_a_worker_is_genuine_once_the_server_has_made_one_like_it_of_our_templat
     assert genuine() == [True]
 
 
-def test_fingerprints_are_forgotten_before_they_fill_the_memory() -> None:
-    view = ClusterState(POLICY, {}, slots=1)
-    for number in range(20_000):
-        view.admitted(str(number))
-    assert len(view._fingerprints) == 10_000
-    assert "19999" in view._fingerprints
-
-
 class TestWhichWorkersCount:
     """A verdict counts if the worker is what we asked for, and it counts once."""
 
@@ -214,7 +206,7 @@ class TestWhichWorkersCount:
             assert self.seen(view).settled
 
     def test_pools_without_nodes_are_forgotten(self) -> None:
-        """A kubelet chooses the labels that name the pool, and can change them again and again."""
+        """A kubelet chooses the labels that name the pool, and can change them any number of times."""
         nodes = {"a": self.NODE}
         view = ClusterState(POLICY, nodes, 10)
         view.node_changed(None, self.NODE)

@@ -16,7 +16,7 @@ from kube_node_ready.api.record import Outcome, VerificationRecord
 from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.checks.check import Check, Evidence, Result
 from kube_node_ready.checks.log_observer import LoggingObserver
-from kube_node_ready.controller import reporter
+from kube_node_ready.controller import transition_log
 from kube_node_ready.controller.metrics import Metrics
 from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.settings import agent as daemonset_settings
@@ -233,6 +233,7 @@ def test_all_samples_are_compared() -> None:
 
 NOW: Final = datetime(2024, 1, 23, 10, tzinfo=UTC)
 GATED: Final = Node("node-1", objects.NODE.uid, taints=(Taint("node-ready/unverified", "NoSchedule"),))
+OPENED: Final = OpenGate(GATED, VerificationRecord(1))
 
 
 def passed_worker() -> Decision:
@@ -248,10 +249,12 @@ def passed_dns() -> None:
 
 
 SAID: Final[dict[str, Callable[[], object]]] = {
-    "Node added to queue": lambda: reporter.node_queued(None, GATED, POLICY),
-    "Creating worker pod": lambda: reporter.worker_starting(GATED, 1),
-    "Worker completed successfully": lambda: reporter.phase_changed(None, Snapshot(NOW, GATED), passed_worker()),
-    "Node verified": lambda: reporter.effect_applied(OpenGate(GATED, VerificationRecord(1)), passed_worker(), POLICY),
+    "Node added to queue": lambda: transition_log.node_queued(None, GATED, POLICY),
+    "Creating worker pod": lambda: transition_log.worker_starting(GATED, 1),
+    "Worker completed successfully": lambda: transition_log.phase_changed(None, Snapshot(NOW, GATED), passed_worker()),
+    "Node verified": lambda: transition_log.effect_applied(
+        OpenGate(GATED, VerificationRecord(1)), passed_worker(), POLICY
+    ),
     "Starting DNS check": lambda: LoggingObserver().started(
         Check("dns", "kubernetes.default.svc.cluster.local", lambda _: Evidence())
     ),

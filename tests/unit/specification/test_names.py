@@ -113,7 +113,7 @@ def check_field_of_the_daemonset(word: str) -> None:
 
 def check_word_of_a_failure(word: str) -> None:
     assert word in Phase.FAILED
-    assert "Verification failed" in (ROOT / "src" / "kube_node_ready" / "controller" / "reporter.py").read_text()
+    assert "Verification failed" in (ROOT / "src" / "kube_node_ready" / "controller" / "transition_log.py").read_text()
 
 
 def check_account(verb: str, resource: str, namespace: str, account: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kubernetes_daemonset.deploy import apply
-from kubernetes_daemonset.deploy.cluster import Cluster, ClusterError, Unreachable
+from kubernetes_daemonset.deploy.api_client import Cluster, ClusterError, Unreachable
 from kubernetes_daemonset.deploy.plan import Plan, Ref
 from tests.support.manifests.builders import NAMESPACE, loaded, rendered
 

@@ -16,7 +16,7 @@ import pytest
 from kubekit.connection import Connection
 from kubekit.credentials import Credentials, Identity, Source, Static
 from kubernetes_daemonset.deploy import limits
-from kubernetes_daemonset.deploy.cluster import Cluster, Unreachable, Unreadable
+from kubernetes_daemonset.deploy.api_client import Cluster, Unreachable, Unreadable
 from kubernetes_daemonset.deploy.plan import Ref
 from kubernetes_daemonset.deploy.transport import KubeconfigTransport
 
