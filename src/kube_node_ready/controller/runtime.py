@@ -42,6 +42,13 @@ _DRAIN_SECONDS = 10
 
 async def run(config: Config) -> int:
     """Run until SIGTERM or SIGINT (0), or until another process holds the Lease (1)."""
+    code = await _run(config)
+    if code == ExitCode.OK:
+        log("Controller stopped")  # last: watches can log an error while they end
+    return code
+
+
+async def _run(config: Config) -> int:
     stop = _on_signal()  # first: signals to a container's first process are lost without a handler
     asyncio.get_running_loop().set_exception_handler(log_loop_error)
     policy = settings.policy(config)
@@ -151,7 +158,6 @@ async def _lead(
         return ExitCode.UNEXPECTED
     finally:
         await election.release()
-    log("Controller stopped")
     return ExitCode.OK
 
 
