@@ -3,10 +3,11 @@
 One process runs the tests once and notes the functions that each of them calls. It is forked for each mutant of a
 function, replaces that function's code, and runs the tests that call it, the fastest first, until one fails. Mutants of
 code that runs on import are imported by processes that have not imported the core yet. A mutant that no test notices
-has survived.
+has survived, and so has one that cannot be run. Without any mutant, the tests must pass in the same two ways.
 """
 
 import argparse
+import ast
 import importlib
 import importlib.util
 import os
@@ -17,14 +18,14 @@ import time
 import tomllib
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
@@ -39,6 +40,7 @@ _TESTS = ("verification/test_*.py", "api/test_record.py", "api/test_report*.py",
 _ACCEPTED = Path(__file__).with_name("accepted.toml")
 _LEAST_KILLED = 95
 _MOST_CPU_SECONDS = 120
+_RUNNER_FAILED = 2
 _OURS = ("kube_node_ready", "tests", "conftest", "__main__")
 
 
@@ -72,6 +74,7 @@ class _Loop:
         for item in items.values():
             self._measure(item)
         if not session.testsfailed:
+            self._check_control(items)
             alive = _survivors(
                 self.mutants,
                 self.baseline,
@@ -80,6 +83,15 @@ class _Loop:
             )
             self.alive += [mutant.name for mutant in alive]
         return True
+
+    def _check_control(self, items: Mapping[str, pytest.Item]) -> None:
+        """Run all tests again, as for a mutant but with unmodified code, or each could count as killed."""
+        fastest = sorted(items, key=self.baseline.seconds.__getitem__)
+        pid = os.fork()
+        if not pid:
+            _exit_with(lambda: _passes_unmodified(self.mutants, [items[test] for test in fastest]))
+        if os.waitpid(pid, 0)[1]:
+            pytest.exit("the tests fail when they run a second time without any mutant; see above", returncode=1)
 
     def _measure(self, item: pytest.Item) -> None:
         core = {str(path.resolve()): module for module, path in _CORE.items()}
@@ -101,19 +113,38 @@ class _Loop:
 
 
 def _passes_in_place(mutant: Mutant, tests: Sequence[str], items: Mapping[str, pytest.Item]) -> bool:
-    code = compile(mutated(_source(mutant.module), mutant), mutant.module, "exec")
-    owner: Any = importlib.import_module(_dotted(mutant.module))
-    *classes, name = mutant.scope.split(".")
+    _replace(mutant.module, mutant.scope, mutated(_source(mutant.module), mutant))
+    return _failure(map(items.__getitem__, tests)) is None
+
+
+def _passes_unmodified(chosen: Sequence[Mutant], items: Iterable[pytest.Item]) -> bool:
+    for module, scope in dict.fromkeys((mutant.module, mutant.scope) for mutant in chosen):
+        _replace(module, scope, ast.parse(_source(module)))
+    failure = _failure(items)
+    if failure:
+        print(failure.nodeid, failure.longreprtext, sep="\n", file=sys.stderr, flush=True)
+    return failure is None
+
+
+def _replace(module: str, scope: str, tree: ast.Module) -> None:
+    """Replace the code of a function that is imported already."""
+    code = compile(tree, module, "exec")
+    owner: Any = importlib.import_module(_dotted(module))
+    *classes, name = scope.split(".")
     for part in classes:
         owner = getattr(owner, part)
     found: Any = vars(owner)[name]
     function: Any = found.fget if isinstance(found, property) else found
-    function.__code__ = next(part for part in _parts(code) if part.co_qualname == mutant.scope)
-    for item in map(items.__getitem__, tests):
+    function.__code__ = next(part for part in _parts(code) if part.co_qualname == scope)
+
+
+def _failure(items: Iterable[pytest.Item]) -> pytest.TestReport | None:
+    for item in items:
         item._initrequest()  # type: ignore[attr-defined]  # it ran before
-        if any(report.failed for report in runtestprotocol(item, nextitem=None, log=False)):
-            return False
-    return True
+        for report in runtestprotocol(item, nextitem=None, log=False):
+            if report.failed:
+                return report
+    return None
 
 
 def _parts(code: CodeType) -> Iterator[CodeType]:
@@ -124,12 +155,13 @@ def _parts(code: CodeType) -> Iterator[CodeType]:
 
 
 @dataclass
-class _Selecting:
+class _Ordering:
     tests: Sequence[str]
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        expected = {item.nodeid: item for item in items}
-        items[:] = [expected[test] for test in self.tests]
+        # A mutant can change the id of a parametrized test. That is not a failure, so such a test runs last.
+        order = {test: number for number, test in enumerate(self.tests)}
+        items.sort(key=lambda item: order.get(item.nodeid, len(order)))
 
 
 @dataclass
@@ -187,7 +219,10 @@ def _passes_on_import(mutant: Mutant | None, tests: Sequence[str]) -> bool:
     if mutant:
         sys.meta_path.insert(0, _MutatedImport(mutant))
     files = dict.fromkeys(test.partition("::")[0] for test in tests)
-    return _pytest(list(files), _Selecting(tests)) == 0
+    code = _pytest(list(files), _Ordering(tests))
+    if code == pytest.ExitCode.INTERNAL_ERROR:
+        raise RuntimeError("pytest failed itself, not a test")
+    return code == 0
 
 
 def _survivors(
@@ -204,13 +239,27 @@ def _survivors(
             elif pid := os.fork():
                 running[pid] = mutant
             else:
-                _be_quiet_and_brief()
-                os._exit(0 if passes(mutant, tests) else 1)
+                _exit_with(lambda: passes(mutant, tests), name=mutant.name)  # noqa: B023  called immediately
         if running:
             pid, status = os.wait()
             mutant = running.pop(pid)
-            if status == 0:
+            if status == 0 or os.waitstatus_to_exitcode(status) == _RUNNER_FAILED:
                 yield mutant
+
+
+def _exit_with(passes: Callable[[], bool], name: str = "") -> NoReturn:
+    """End this forked process. An exception of the runner is not a test that fails, so it does not kill the mutant."""
+    code, stderr = _RUNNER_FAILED, os.dup(2)
+    try:
+        if name:
+            _be_quiet_and_brief()
+        code = 0 if passes() else 1
+    except BaseException:  # noqa: BLE001  a child that returned would run the mutants a second time
+        os.dup2(stderr, 2)
+        print(f"mutants: could not run {name or 'the control'}", file=sys.stderr)
+        traceback.print_exc()
+    finally:
+        os._exit(code)
 
 
 def _be_quiet_and_brief() -> None:
@@ -225,11 +274,7 @@ def _check_control(baseline: Baseline) -> None:
     """Without a mutant the tests pass on import, too: otherwise every mutant there would count as killed."""
     pid = os.fork()
     if not pid:
-        try:
-            os._exit(0 if _passes_on_import(None, list(baseline.seconds)) else 1)
-        finally:  # also after an exception: a child that returned would run the mutants a second time
-            traceback.print_exc()
-            os._exit(1)
+        _exit_with(lambda: _passes_on_import(None, list(baseline.seconds)))
     if os.waitpid(pid, 0)[1]:
         sys.exit("mutants: on import, the tests fail without any mutant; see above")
 
@@ -259,9 +304,13 @@ def _bytecode_in(folder: str) -> Iterator[None]:
         sys.pycache_prefix, sys.dont_write_bytecode = before
 
 
-def _accepted() -> Mapping[str, str]:
+def accepted_mutants() -> Mapping[str, str]:
     entries = tomllib.loads(_ACCEPTED.read_text())["accepted"]
     return {entry["mutant"]: entry["reason"] for entry in entries}
+
+
+def core_mutants(paths: Iterable[Path] = _CORE.values()) -> list[Mutant]:
+    return [mutant for path in paths for mutant in mutants(path.stem, path.read_text())]
 
 
 def main() -> int:
@@ -272,9 +321,9 @@ def main() -> int:
     paths = [path for module, path in _CORE.items() if not args.modules or module in args.modules]
     if missing := set(args.modules) - _CORE.keys():
         parser.error(f"no such module of the core: {', '.join(sorted(missing))}")
-    every = [mutant for path in paths for mutant in mutants(path.stem, path.read_text())]
+    every = core_mutants(paths)
     began = time.monotonic()
-    passed = report(every, set(survivors(every, args.processes)), _accepted())
+    passed = report(every, set(survivors(every, args.processes)), accepted_mutants())
     print(f"{time.monotonic() - began:.0f} s")
     return 0 if passed else 1
 

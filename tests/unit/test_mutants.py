@@ -1,11 +1,15 @@
 """The runner of `make mutants`: what it changes, and when it fails."""
 
 import ast
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import report
+from tests.mutants.__main__ import accepted_mutants, core_mutants, report
 from tests.mutants.operators import Mutant, mutants, mutated
+from tests.support.shell import ROOT
 
 SOURCE = '''
 """A docstring."""
@@ -113,3 +117,51 @@ def test_a_module_with_many_survivors_is_not_hidden_by_the_others() -> None:
 
 def test_exceptions_of_other_modules_are_not_outdated() -> None:
     assert report(EVERY, set(), {"other.f: 1": "reason"})
+
+
+def test_accepted_mutants_exist() -> None:
+    assert accepted_mutants().keys() <= {mutant.name for mutant in core_mutants()}
+
+
+SURVIVORS = """
+from tests.mutants.__main__ import Baseline, _survivors
+from tests.mutants.operators import Mutant
+
+mutant = Mutant("m", "m.f: 1 => 2", "f", 1, 0)
+baseline = Baseline(seconds={{"test": 0.1}}, called={{"test": {{"m.f"}}}})
+print([found.name for found in _survivors([mutant], baseline, 1, lambda mutant, tests: {passes})])
+"""
+CONTROL = """
+import sys
+from tests.mutants.__main__ import _Loop, _pytest
+
+sys.exit(_pytest([sys.argv[1]], _Loop([], 1)))
+"""
+TESTS = """
+runs = []
+
+def test_runs_only_{times}():
+    runs.append(1)
+    assert len(runs) <= {times}
+"""
+
+
+def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, because the runner forks and waits for any child."""
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize(("passes", "survives"), [("True", True), ("False", False), ("1 / 0", True)])
+def test_an_exception_of_the_runner_kills_no_mutant(passes: str, survives: bool) -> None:  # noqa: FBT001  a table
+    ran = run(SURVIVORS.format(passes=passes))
+    assert ran.stdout.strip() == str(["m.f: 1 => 2"] if survives else [])
+    assert ("could not run m.f: 1 => 2" in ran.stderr) == ("ZeroDivisionError" in ran.stderr) == (passes == "1 / 0")
+
+
+@pytest.mark.parametrize(("times", "code"), [(1, 1), (2, 0)])
+def test_tests_that_fail_when_repeated_stop_the_run(tmp_path: Path, times: int, code: int) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS.format(times=times))
+    ran = run(CONTROL, str(tmp_path / "test_it.py"))
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert ("the tests fail when they run a second time" in ran.stdout + ran.stderr) == bool(code)
