@@ -10,7 +10,7 @@ import threading
 from kube_node_ready.api.contract import SERVICE_ACCOUNT
 from kube_node_ready.api.nesting import tolerant
 from kube_node_ready.checks import files, transport
-from kube_node_ready.checks.check import GRACE_SECONDS, CheckFailedError, Deadline, InconclusiveError
+from kube_node_ready.checks.check import GRACE_SECONDS, CheckFailedError, Deadline, ElsewhereError, InconclusiveError
 from kube_node_ready.checks.fast_tuple import FastTuple
 from kube_node_ready.checks.transport import HttpConnection, Response
 from kube_node_ready.http_syntax import is_field_value, is_host
@@ -151,11 +151,11 @@ def trusting(authority: str, where: str) -> ssl.SSLContext:
 def json_of(response: Response, what: str, rule: str = "") -> dict[str, object]:
     """Return the object in the response. `what` names the request, such as "get services in kube-system".
 
-    `rule` is the RBAC rule that grants it.
+    `rule` is the RBAC rule that grants it. A missing permission is not the node's fault.
     """
     if response.status == FORBIDDEN:
         remedy = f"; add the RBAC rule {rule}" if rule else ""
-        raise CheckFailedError(f"permission to {what} is missing: {reason(response)}{remedy}")
+        raise ElsewhereError(f"permission to {what} is missing: {reason(response)}{remedy}")
     require_ok(response)
     try:
         result = _decode(response.body)

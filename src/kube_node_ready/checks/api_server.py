@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from kube_node_ready.checks import access
 from kube_node_ready.checks.access import Access
-from kube_node_ready.checks.check import CheckFailedError, Deadline, Evidence, InconclusiveError
+from kube_node_ready.checks.check import CheckFailedError, Deadline, ElsewhereError, Evidence, InconclusiveError
 from kube_node_ready.checks.settings import PAYLOAD_BYTES
 from kube_node_ready.checks.transport import MTU_HINT, NoAnswerError, Response, UnreachableError
 
@@ -34,10 +34,11 @@ def api_root(api: Access) -> ApiRoot:
 
 def authenticates(api_root: ApiRoot, deadline: Deadline) -> Evidence:
     response = api_root(deadline)
+    # A deleted ServiceAccount or ClusterRoleBinding causes these on every node.
     if response.status == access.UNAUTHORIZED:
-        raise CheckFailedError("the API server rejects the credentials (401)")
+        raise ElsewhereError("the API server rejects the credentials (401)")
     if response.status == access.FORBIDDEN:
-        raise CheckFailedError(f"the API server forbids GET {_PATH} (403): {access.reason(response)}")
+        raise ElsewhereError(f"the API server forbids GET {_PATH} (403): {access.reason(response)}")
     if response.status != access.OK:
         text = f"the API server returned HTTP {response.status} to GET {_PATH}: {access.reason(response)}"
         # An overloaded server is not the node's fault.
@@ -61,11 +62,11 @@ def large_messages_arrive(api: Access, path: str, deadline: Deadline) -> Evidenc
             raise CheckFailedError(f"{error}: {MTU_HINT}") from error
         raise
     if response.status == access.NOT_FOUND:
-        raise CheckFailedError("the API server does not have this path (404); set payloadPath to another")
+        raise ElsewhereError("the API server does not have this path (404); set payloadPath to another")
     if response.status != access.PARTIAL:
         access.require_ok(response)
     if len(response.body) < PAYLOAD_BYTES:
-        raise CheckFailedError(
+        raise ElsewhereError(
             f"the response has {len(response.body)} bytes, expected at least {PAYLOAD_BYTES}; "
             "set payloadPath to a path with a larger response"
         )

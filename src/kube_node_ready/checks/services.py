@@ -7,7 +7,7 @@ from kube_node_ready import log
 from kube_node_ready.api.paths import collection_path, object_path
 from kube_node_ready.checks import access, transport
 from kube_node_ready.checks.access import Access
-from kube_node_ready.checks.check import CheckFailedError, Deadline, ElsewhereError, Evidence, InconclusiveError
+from kube_node_ready.checks.check import Deadline, ElsewhereError, Evidence, InconclusiveError
 from kube_node_ready.checks.fast_tuple import FastTuple
 from kube_node_ready.checks.transport import HttpConnection, NoAnswerError, UnreachableError
 
@@ -63,7 +63,7 @@ def _look(connection: HttpConnection, prefix: str, service: str, deadline: Deadl
     path = object_path("v1", "endpoints", name, namespace=namespace)
     endpoints = connection.get(f"{prefix}{path}?resourceVersion=0", deadline, largest=_LARGEST_LIST)
     if endpoints.status == access.NOT_FOUND:
-        raise CheckFailedError(
+        raise ElsewhereError(
             f"the Service {service} has no Endpoints, and permission to list endpointslices in namespace {namespace} "
             f"is missing; add the RBAC rule {_SLICES_RULE}"
         )

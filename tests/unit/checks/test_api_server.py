@@ -1,11 +1,13 @@
 """The API server as a check sees it: sound, foreign, slow, cut off, forbidding, or in another time."""
 
 import itertools
+import re
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,15 @@ import pytest
 from kube_node_ready.api import report as reading
 from kube_node_ready.checks import access, api_server, network, sampling, services, settings, transport
 from kube_node_ready.checks import report as encoding
-from kube_node_ready.checks.check import Check, CheckFailedError, Deadline, InconclusiveError, PodIdentity
+from kube_node_ready.checks.check import (
+    Check,
+    CheckFailedError,
+    Deadline,
+    ElsewhereError,
+    Evidence,
+    InconclusiveError,
+    PodIdentity,
+)
 from kube_node_ready.checks.dns_client import Question
 from kube_node_ready.checks.runner import Limits, Observer, Runner
 from kube_node_ready.checks.settings import PAYLOAD_PATH, Settings
@@ -43,6 +53,17 @@ def closed_port() -> Iterator[int]:
         yield silent.getsockname()[1]
 
 
+def failure_elsewhere(run: Callable[[Deadline], Evidence], *, is_judged: bool = True) -> str:
+    """Run one check, which must fail without blaming the node. Return the reason as the controller reads it."""
+    results = Runner(Limits(30, 30), Observer()).run([Check("services", SERVICE, run)])
+    found = reading.read(encoding.encode("this-node", results).decode())
+    assert found
+    assert found.failed
+    assert not found.blames_node
+    assert ("not judged" in found.reason) is not is_judged
+    return found.reason
+
+
 class TestApi:
     def test_it_authenticates_with_the_token(self, fake: FakeApi) -> None:
         api_server.authenticates(api_server.api_root(fake.access), Deadline(30))
@@ -51,10 +72,12 @@ class TestApi:
         assert headers["authorization"] == "Bearer the-token"
 
     @pytest.mark.parametrize(("status", "words"), [(401, "rejects the credentials"), (403, "forbids GET /api")])
-    def test_a_rejection_fails_with_the_reason(self, fake: FakeApi, status: int, words: str) -> None:
+    def test_a_rejection_fails_with_the_reason_and_does_not_blame_the_node(
+        self, fake: FakeApi, status: int, words: str
+    ) -> None:
         fake.answers["/api"] = http_json({"message": "no"}, status)
-        with pytest.raises(CheckFailedError, match=words):
-            api_server.authenticates(api_server.api_root(fake.access), Deadline(30))
+        root = api_server.api_root(fake.access)
+        assert words in failure_elsewhere(lambda deadline: api_server.authenticates(root, deadline))
 
     @pytest.mark.parametrize("status", [429, 500, 503])
     def test_an_overloaded_server_does_not_blame_the_node(self, fake: FakeApi, status: int) -> None:
@@ -122,10 +145,10 @@ class TestPayload:
             "bytes": 3 * 0x8000
         }
 
-    def test_less_than_64_kb_is_inconclusive(self, fake: FakeApi) -> None:
+    def test_less_than_64_kb_fails_and_does_not_blame_the_node(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 65_535)
-        with pytest.raises(CheckFailedError, match="65535 bytes, expected at least 65536"):
-            api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
+        reason = failure_elsewhere(partial(api_server.large_messages_arrive, fake.access, PAYLOAD_PATH))
+        assert "65535 bytes, expected at least 65536" in reason
 
     def test_a_stalled_response_hints_at_the_mtu_with_the_received_size(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(b"x" * 50_000, length=100_000)
@@ -145,10 +168,17 @@ class TestPayload:
         with pytest.raises(NoAnswerError, match="cut off"):
             api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
 
-    def test_a_missing_path_is_replaced_by_another(self, fake: FakeApi) -> None:
+    def test_a_missing_path_fails_and_does_not_blame_the_node(self, fake: FakeApi) -> None:
         fake.answers[PAYLOAD_PATH] = http(status=404)
-        with pytest.raises(CheckFailedError, match="set payloadPath to another"):
-            api_server.large_messages_arrive(fake.access, PAYLOAD_PATH, Deadline(30))
+        reason = failure_elsewhere(partial(api_server.large_messages_arrive, fake.access, PAYLOAD_PATH))
+        assert reason.endswith("set payloadPath to another")
+
+    @pytest.mark.parametrize("status", [401, 403])
+    def test_a_rejected_payload_does_not_blame_the_node(self, fake: FakeApi, status: int) -> None:
+        fake.answers[PAYLOAD_PATH] = http(status=status)
+        assert f"{status}" in failure_elsewhere(
+            partial(api_server.large_messages_arrive, fake.access, PAYLOAD_PATH), is_judged=False
+        )
 
     @pytest.mark.parametrize(
         "nonsense", [b"SSH-2.0-OpenSSH_9\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"]
@@ -210,27 +240,20 @@ class TestServices:
 
     def test_a_missing_service_fails(self, fake: FakeApi) -> None:
         fake.answers[SERVICE_PATH] = http(status=404)
-        with pytest.raises(CheckFailedError, match=r"^the Service kube-system/kube-dns does not exist$"):
+        with pytest.raises(ElsewhereError, match=r"^the Service kube-system/kube-dns does not exist$"):
             services.endpoints_of(fake.access, SERVICE)(Deadline(30))
 
     @pytest.mark.parametrize("ready", [[], ["192.0.2.3"]])
     def test_a_service_without_a_ready_endpoint_fails(self, fake: FakeApi, ready: list[str]) -> None:
         fake.answers[SLICES_PATH] = http_json(slices([], ready))
-        with pytest.raises(CheckFailedError, match="none of its endpoints is ready"):
+        with pytest.raises(ElsewhereError, match="none of its endpoints is ready"):
             services.has_ready_endpoints(services.endpoints_of(fake.access, SERVICE), Deadline(30))
 
     @pytest.mark.parametrize("answer", [(SERVICE_PATH, http(status=404)), (SLICES_PATH, http_json(slices([], [])))])
     def test_a_stopped_service_is_not_counted_against_the_node(self, fake: FakeApi, answer: tuple[str, bytes]) -> None:
         fake.answers |= [answer]
         lookup = services.endpoints_of(fake.access, SERVICE)
-        job = Check("services", SERVICE, lambda deadline: services.has_ready_endpoints(lookup, deadline))
-        results = Runner(Limits(30, 30), Observer()).run([job])
-        found = reading.read(encoding.encode("this-node", results).decode())
-        assert found
-        assert found.failed
-        assert not found.blames_node
-        assert "the Service " in found.reason
-        assert "not judged" not in found.reason
+        assert "the Service " in failure_elsewhere(partial(services.has_ready_endpoints, lookup))
 
     @pytest.mark.parametrize(
         ("path", "right", "rule"),
@@ -247,13 +270,13 @@ class TestServices:
             ),
         ],
     )
-    def test_a_missing_right_is_named_with_the_rule_that_grants_it(
+    def test_a_missing_right_is_named_with_the_rule_that_grants_it_and_does_not_blame_the_node(
         self, fake: FakeApi, path: str, right: str, rule: str
     ) -> None:
         fake.answers[path] = fake.answers[ENDPOINTS_PATH] = http_json({"message": "User x cannot"}, 403)
-        with pytest.raises(CheckFailedError) as refused:
-            services.endpoints_of(fake.access, SERVICE)(Deadline(30))
-        assert str(refused.value) == f"permission to {right} is missing: User x cannot; add the RBAC rule {rule}"
+        lookup = services.endpoints_of(fake.access, SERVICE)
+        reason = failure_elsewhere(partial(services.has_ready_endpoints, lookup))
+        assert reason.endswith(f"permission to {right} is missing: User x cannot; add the RBAC rule {rule}")
 
     def test_without_the_right_to_slices_endpoints_are_read(self, fake: FakeApi) -> None:
         fake.answers[SLICES_PATH] = http(status=403)
@@ -266,7 +289,7 @@ class TestServices:
     def test_endpoints_without_a_ready_address_fail(self, fake: FakeApi, subsets: object) -> None:
         fake.answers[SLICES_PATH] = http(status=403)
         fake.answers[ENDPOINTS_PATH] = http_json({"subsets": subsets})
-        with pytest.raises(CheckFailedError, match="none of its endpoints is ready"):
+        with pytest.raises(ElsewhereError, match="none of its endpoints is ready"):
             services.has_ready_endpoints(services.endpoints_of(fake.access, SERVICE), Deadline(30))
 
     @pytest.mark.parametrize("status", [401, 429, 500])
@@ -279,8 +302,9 @@ class TestServices:
     def test_a_service_without_endpoints_names_the_missing_right(self, fake: FakeApi) -> None:
         fake.answers[SLICES_PATH] = http(status=403)
         fake.answers[ENDPOINTS_PATH] = http(status=404)
-        with pytest.raises(CheckFailedError, match=r"has no Endpoints, and permission to list .* is missing"):
-            services.endpoints_of(fake.access, SERVICE)(Deadline(30))
+        lookup = services.endpoints_of(fake.access, SERVICE)
+        reason = failure_elsewhere(partial(services.has_ready_endpoints, lookup))
+        assert re.search(r"has no Endpoints, and permission to list .* is missing", reason)
 
     @pytest.mark.parametrize("body", ['{"subsets": 5}', '{"subsets": [5]}', '{"subsets": [{"addresses": [{}]}]}', "[]"])
     def test_malformed_endpoints_are_inconclusive(self, fake: FakeApi, body: str) -> None:

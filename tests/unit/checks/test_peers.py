@@ -213,10 +213,16 @@ class TestManyEndpoints:
         assert not report.blames_node
 
     @pytest.mark.usefixtures("no_name_resolves")
-    @pytest.mark.parametrize(("path", "name"), [("/api", "api"), (Settings().payload_path, "payload")])
-    def test_failures_that_do_not_depend_on_dns_servers_still_count(self, fake: FakeApi, path: str, name: str) -> None:
+    @pytest.mark.parametrize(
+        ("path", "name", "answer"),
+        [("/api", "api", http(status=404)), (Settings().payload_path, "payload", b"SSH-2.0-OpenSSH_9\r\n\r\n")],
+        ids=["api", "payload"],
+    )
+    def test_failures_that_do_not_depend_on_dns_servers_still_count(
+        self, fake: FakeApi, path: str, name: str, answer: bytes
+    ) -> None:
         fake.answers[SLICES_PATH] = http_json(slices(["127.0.0.1"] * 400_000))
-        fake.answers[path] = http_json({"message": "no"}, 401 if name == "api" else 404)
+        fake.answers[path] = answer
         found, report = self.reported(fake, 30)
         assert {key for key, result in found.items() if result.verdict is FAILED} == {name}
         assert report.blames_node

@@ -72,13 +72,22 @@ def test_with_a_kubeconfig_the_api_is_checked(fake: FakeApi, tmp_path: Path) -> 
     assert fake.asked[0][1]["authorization"] == "Bearer a-token"
 
 
-def test_a_failure_is_exit_code_1_with_a_reason(fake: FakeApi, tmp_path: Path) -> None:
-    fake.answers["/api"] = http(status=401)
+@pytest.mark.parametrize(
+    ("status", "verdict", "reason"),
+    [
+        (404, "failed", "returned HTTP 404 to GET /api"),
+        (401, "not judged", "rejects the credentials (401)"),
+    ],
+)
+def test_a_failure_is_exit_code_1_with_a_reason(
+    fake: FakeApi, tmp_path: Path, status: int, verdict: str, reason: str
+) -> None:
+    fake.answers["/api"] = http(status=status)
     out = io.StringIO()
     assert table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out) == 1
     (row,) = [line for line in out.getvalue().splitlines() if line.startswith("api ")]
-    assert "failed" in row
-    assert row.endswith("the API server rejects the credentials (401)")
+    assert verdict in row
+    assert f"the API server {reason}" in row
 
 
 def test_checks_that_need_a_cluster_are_skipped_without_one() -> None:
