@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.exposition import generate_latest
 
 from kube_node_ready.api.objects import Taint
-from kube_node_ready.api.record import Outcome, VerificationRecord
+from kube_node_ready.api.record import CONTEST_THRESHOLD, Outcome, VerificationRecord
 from kube_node_ready.api.report import Report
 from kube_node_ready.controller.metrics import Metrics
 from kube_node_ready.kube.client import Call
@@ -171,6 +171,13 @@ def test_effects_count_when_they_were_carried_out() -> None:
     assert shown["kube_node_ready_controller_worker_pods_created_total"] == 1
     assert shown['kube_node_ready_node_taint_removal_total{status="success"}'] == 1
     assert shown['kube_node_ready_controller_taints_removed_total{taint_key="node-ready/unverified"}'] == 1
+
+
+def test_a_gate_that_another_client_keeps_closing_is_counted() -> None:
+    metrics = Metrics(POLICY)
+    for contested in (CONTEST_THRESHOLD - 1, CONTEST_THRESHOLD):
+        metrics.on_effect(WriteStatus(a_node("a"), VerificationRecord(3, contested=contested)))
+    assert page(metrics)["kube_node_ready_gates_contested_total"] == 1
 
 
 def test_a_node_is_exhausted_once() -> None:
