@@ -23,12 +23,21 @@ def test_it(number):
 
 
 @pytest.mark.parametrize(
-    ("count", "failures", "code", "runs"),
-    [(1, 0, 0, 1), (2, 1, 0, 2), (1, 2, 1, 2), (3, 1, 1, 1)],
-    ids=["passes", "passes when repeated", "fails twice", "too many fail"],
+    ("folder", "count", "failures", "code", "runs"),
+    [
+        ("tests/cluster", 1, 0, 0, 1),
+        ("tests/cluster", 2, 1, 0, 2),
+        ("tests/cluster", 1, 2, 1, 2),
+        ("tests/cluster", 3, 1, 1, 1),
+        ("tests/attacks", 1, 1, 1, 1),
+    ],
+    ids=["passes", "passes when repeated", "fails twice", "too many fail", "an attack succeeds once"],
 )
-def test_up_to_two_failed_tests_run_once_more(tmp_path: Path, count: int, failures: int, code: int, runs: int) -> None:
-    file = tmp_path / "test_it.py"
+def test_up_to_two_failed_tests_run_once_more_except_attacks(
+    tmp_path: Path, folder: str, count: int, failures: int, code: int, runs: int
+) -> None:
+    file = tmp_path / folder / "test_it.py"
+    file.parent.mkdir(parents=True)
     file.write_text(TESTS.format(count=count, folder=tmp_path, failures=failures))
     stage = f"unit-{tmp_path.name}"
     command = [str(ROOT / "scripts" / "test-on-clusters"), stage, "--quiet", f"--rootdir={tmp_path}", str(file)]

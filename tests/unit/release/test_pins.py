@@ -18,7 +18,10 @@ from tests.support.shell import ROOT
 
 REQUIREMENTS = ROOT / "requirements"
 FILES = sorted(REQUIREMENTS.glob("*.txt"))
-ADVISORIES = tomllib.loads((REQUIREMENTS / "advisories.toml").read_text())["advisory"]
+KNOWN = tomllib.loads((REQUIREMENTS / "advisories.toml").read_text())
+ADVISORIES = KNOWN["advisory"]
+UNFIXED = KNOWN["unfixed"]
+SHIPPED = ("runtime.txt", "cli.txt")
 ADDRESS = re.compile(
     r"://|^\s*(--?(extra-)?index-url|-i|-f|--find-links|--trusted-host|-e|--editable)\b|\s@\s", re.MULTILINE
 )
@@ -77,6 +80,23 @@ def test_every_advisory_is_about_a_package_that_is_pinned() -> None:
     pinned = {name for file in FILES for name, _ in pins(file.read_text())}
     assert {advisory["package"] for advisory in ADVISORIES} <= pinned
     assert all(advisory["id"] and advisory["about"] for advisory in ADVISORIES)
+
+
+def test_advisories_without_a_fix_concern_pinned_versions_of_packages_that_are_not_shipped() -> None:
+    every = {(name, str(version)) for file in FILES for name, version in pins(file.read_text())}
+    shipped = {name for file in SHIPPED for name, _ in pins((REQUIREMENTS / file).read_text())}
+    for entry in UNFIXED:
+        assert (entry["package"], entry["version"]) in every, "the pin changed; check the advisory again"
+        assert entry["package"] not in shipped
+        assert entry["id"]
+        assert entry["harmless"]
+
+
+@pytest.mark.parametrize("module", sorted((ROOT / "lab/binaries").glob("*/*.mod")), ids=lambda file: file.parent.name)
+def test_go_modules_have_hashes(module: Path) -> None:
+    hashes = module.with_suffix(".sum").read_text().splitlines()
+    assert hashes
+    assert all(re.search(r" h1:[A-Za-z0-9+/]{43}=$", line) for line in hashes)
 
 
 HASH = "--hash=sha256:" + "0" * 64
@@ -150,7 +170,10 @@ def test_an_audit_names_what_is_vulnerable() -> None:
 
 def test_an_audit_of_packages_without_vulnerabilities_succeeds() -> None:
     with osv("none") as server:
-        assert audit(server).returncode == 0
+        done = audit(server)
+    assert done.returncode == 0
+    for entry in UNFIXED:
+        assert f"{entry['package']} {entry['version']}: {entry['id']} has no known fix; " in done.stdout
 
 
 def test_an_audit_without_the_network_does_not_pass() -> None:
