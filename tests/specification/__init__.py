@@ -102,7 +102,13 @@ DIFFERENT: Final = {
         "daemonset/rbac.yaml",
         'resources: ["services", "endpoints"]',
         "The chart grants two Services by name, and EndpointSlices, in two namespaces.",
-        "Fewer rights are sufficient, and Endpoints are deprecated. The specification's rights are sufficient, too.",
+        "Fewer rights are sufficient, and Endpoints are deprecated. Nodes pass with the specification's rights, too.",
+    ),
+    "connectivity matrix": Difference(
+        "daemonset/settings-thorough.yaml",
+        'ENABLE_CONNECTIVITY_MATRIX: "true"',
+        "With the plain manifests alone it is not applicable. The chart adds responders and the right to list pods.",
+        "No pod of the manifests stays on a verified node, and their rights do not include pods.",
     ),
     "foreign taints": Difference(
         "daemonset/patch.txt",

@@ -4,11 +4,13 @@ An unreachable peer might itself be broken or hostile, so a node has one vote, a
 Why these peers, and what a hostile node can still do: docs/decisions/0012-peers-of-the-connectivity-matrix.md.
 """
 
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote
 
+from kube_node_ready import log
 from kube_node_ready.api.paths import collection_path
 from kube_node_ready.checks import access, transport
 from kube_node_ready.checks.access import Access
@@ -31,6 +33,9 @@ _MOST_LISTS = 10
 _LARGEST_POD = 64 * 1024
 _LARGEST_LIST = 4 * 1024 * 1024
 _TO_CONNECT = 0.6
+_RULE = 'apiGroups: [""], resources: ["pods"], verbs: ["list"]'
+_warnings = itertools.count()
+"""How often the right was missing where no peers are expected. `next` on it is atomic, and checks run in threads."""
 _V4_MAPPED = bytes(10) + b"\xff\xff"
 # Beginnings of packed addresses at which no pod of another node can be.
 # IPv4: "this" network, loopback, link-local, Alibaba metadata.
@@ -45,6 +50,7 @@ class Wanted(FastTuple):
     selector: str
     port: int
     sample: int
+    are_peers_expected: bool = True
 
 
 class Peer(FastTuple):
@@ -131,7 +137,7 @@ def _still_there(
     """Return the peers without the unreachable ones whose pod was deleted meanwhile."""
     try:
         listed = _ready(api, wanted, deadline)
-    except (CheckFailedError, TimeoutError):
+    except (CheckFailedError, NotApplicableError, TimeoutError):
         return peers
     return [peer for peer in peers if peer not in failures or peer == listed.get(peer.node)]
 
@@ -180,7 +186,15 @@ def _list(api: Access, wanted: Wanted, without: list[str], limit: int, deadline:
     largest = min(limit * _LARGEST_POD, _LARGEST_LIST) if limit > 1 else 0
     with api.open(deadline) as connection:
         response = connection.get(path, deadline, largest=largest)
-    return access.json_of(response, f"list pods in namespace {namespace}")
+    what = f"list pods in namespace {namespace}"
+    if response.status == access.FORBIDDEN and not wanted.are_peers_expected:
+        if next(_warnings) == 0:
+            log.log("Pods forbidden, connectivity not checked", level="warn", namespace=namespace, rule=_RULE)
+        raise NotApplicableError(
+            f"no peers are configured, and permission to {what} is missing; to check connectivity, set "
+            f"connectivitySelector and add the RBAC rule {_RULE}"
+        )
+    return access.json_of(response, what, _RULE)
 
 
 def _pods(pod_list: dict[str, object]) -> list[dict[str, dict[str, object]]]:

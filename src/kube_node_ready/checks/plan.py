@@ -187,6 +187,7 @@ def _matrix(settings: Settings, access: Access, identity: PodIdentity) -> Check:
         settings.connectivity_selector,
         settings.connectivity_port or HEALTH_PORT,
         settings.connectivity_sample,
+        settings.are_peers_expected,
     )
     return Check("matrix", _PEERS, partial(connectivity.reaches_other_nodes, access, wanted))
 

@@ -40,6 +40,8 @@ class Settings(FastTuple):
     connectivity_sample: int = 5
     connectivity_port: int | None = None
     """The port of the peers. None: each mode knows where the peers of its default selector listen."""
+    are_peers_expected: bool = True
+    """False where no pod that the default selector selects stays on a verified node."""
     dns_samples: int = 24
     dns_samples_after_failure: int = 48
     max_dns_loss_percent: float = 5

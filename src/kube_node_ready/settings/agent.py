@@ -201,7 +201,11 @@ def _checks(environ: Mapping[str, str], diagnostics: list[Diagnostic], *, files:
 def _complete(settings: Settings) -> Settings:
     name = settings.node_name or (DRY_RUN_NODE if settings.dry_run else "")
     port = settings.checks.connectivity_port or settings.metrics_port
-    return replace(settings, node_name=name, checks=settings.checks._replace(connectivity_port=port))
+    # With the default selector, the peers are the DaemonSet's own pods, which leave verified nodes in this mode.
+    is_default = settings.checks.connectivity_selector == _CHECK_DEFAULTS.connectivity_selector
+    are_expected = settings.mode != "once" or not is_default
+    checks = settings.checks._replace(connectivity_port=port, are_peers_expected=are_expected)
+    return replace(settings, node_name=name, checks=checks)
 
 
 def _violations(settings: Settings) -> Iterator[Diagnostic]:

@@ -1,5 +1,7 @@
 """The connectivity matrix: peers reached or not, and that a broken or hostile node cannot hold the others."""
 
+import itertools
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ PODS = "/api/v1/namespaces/kube-system/pods"
 SELECTOR = Settings().connectivity_selector
 HERE = PodIdentity("node-0", "kube-system")
 CLOSED = "127.0.0.2"
+FORBIDDEN = http_json({"message": "no"}, 403)
 
 
 @pytest.fixture
@@ -47,6 +50,11 @@ def run(fake: FakeApi, port: int, *pods: dict[str, Any], sample: int = 5) -> dic
     fake.answers[PODS] = http_json({"items": list(pods)})
     proof = connectivity.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, port, sample), Deadline(30))
     return dict(proof.details)
+
+
+def without_peers(port: int) -> Wanted:
+    """As of plain manifests, whose pods leave verified nodes."""
+    return Wanted(HERE, SELECTOR, port, 5, are_peers_expected=False)
 
 
 def test_pods_on_other_nodes_are_reached(fake: FakeApi, port: int) -> None:
@@ -209,9 +217,39 @@ def test_an_ignored_address_is_reported(fake: FakeApi, port: int) -> None:
 
 
 def test_a_missing_right_is_named(fake: FakeApi) -> None:
-    fake.answers[PODS] = http_json({"message": "no"}, 403)
-    with pytest.raises(CheckFailedError, match="permission to list pods in namespace kube-system is missing: no"):
+    fake.answers[PODS] = FORBIDDEN
+    with pytest.raises(CheckFailedError) as refused:
         connectivity.reaches_other_nodes(fake.access, Wanted(HERE, SELECTOR, 1, 5), Deadline(30))
+    assert str(refused.value) == (
+        "permission to list pods in namespace kube-system is missing: no; "
+        'add the RBAC rule apiGroups: [""], resources: ["pods"], verbs: ["list"]'
+    )
+
+
+def test_without_the_right_and_without_peers_there_is_nothing_to_check(
+    fake: FakeApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connectivity, "_warnings", itertools.count())
+    fake.answers[PODS] = FORBIDDEN
+    for _ in range(2):
+        with pytest.raises(NotApplicableError, match=r"set connectivitySelector and add the RBAC rule .*\[\"pods\"\]"):
+            connectivity.reaches_other_nodes(fake.access, without_peers(1), Deadline(30))
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["level"], line["msg"]) == ("warn", "Pods forbidden, connectivity not checked")
+    fake.answers[PODS] = http_json({"message": "down"}, 503)
+    with pytest.raises(InconclusiveError):
+        connectivity.reaches_other_nodes(fake.access, without_peers(1), Deadline(30))
+
+
+def test_a_right_that_is_lost_meanwhile_does_not_hide_a_failure(fake: FakeApi, port: int) -> None:
+    following = iter([http_json({"items": [a_pod(1, CLOSED), a_pod(2, CLOSED)]}), FORBIDDEN])
+
+    def changing(path: str) -> bytes:
+        return next(following) if path.startswith(PODS) else b""
+
+    fake._answer = changing  # type: ignore[method-assign]
+    with pytest.raises(CheckFailedError, match="2 of 2 cannot be reached"):
+        connectivity.reaches_other_nodes(fake.access, without_peers(port), Deadline(30))
 
 
 @pytest.mark.parametrize(

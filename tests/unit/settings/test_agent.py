@@ -6,6 +6,7 @@ import pytest
 
 from kube_node_ready.agent import flags
 from kube_node_ready.agent.settings import rules
+from kube_node_ready.checks.settings import Settings as CheckSettings
 from kube_node_ready.settings.agent import FIELDS, Settings, load
 from kubekit.diagnostics import DiagnosticsError
 
@@ -100,6 +101,14 @@ def test_the_defaults_are_the_originals() -> None:
     assert (settings.checks.connectivity_matrix, settings.checks.connectivity_sample) == (False, 5)
     assert not settings.dry_run
     assert not settings.warnings
+
+
+def test_peers_are_expected_unless_the_daemonsets_own_pods_leave() -> None:
+    assert not loaded().checks.are_peers_expected
+    assert loaded(MODE="continuous").checks.are_peers_expected
+    selected = loaded(KUBE_NODE_READY_WORKER_CONFIG='{"connectivitySelector": "app=node-agent"}')
+    assert selected.checks.are_peers_expected
+    assert CheckSettings().are_peers_expected, "of the controller's workers"
 
 
 def test_the_originals_config_map_is_accepted() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -10,7 +11,10 @@ import yaml
 from kube_node_ready.agent.metrics import Metrics
 from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.record import Outcome, VerificationRecord
-from kube_node_ready.checks.check import CHECKS
+from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.checks import plan
+from kube_node_ready.checks.check import CHECKS, PodIdentity
+from kube_node_ready.checks.runner import Limits, Observer, Runner
 from kube_node_ready.settings import agent as settings
 from kube_node_ready.settings.agent import Settings
 from kube_node_ready.verification import patches
@@ -21,6 +25,7 @@ from tests import specification
 from tests.specification import DIFFERENT, objects
 from tests.specification.objects import has, leaves, page, sorted_labels
 from tests.support.chart import Rendered
+from tests.support.check_servers import FakeApi, http_json
 from tests.support.model_cluster import POLICY, json_patched
 from tests.support.shell import ROOT
 
@@ -144,6 +149,23 @@ def test_the_variable_is_read(name: str, variable: str) -> None:
     loaded = load(VARIABLES[name])
     assert str(READ[variable](loaded)) == VARIABLES[name][variable]
     assert loaded.warnings == ()
+
+
+def test_the_connectivity_matrix_does_not_hold_nodes_with_the_specified_rights(tmp_path: Path) -> None:
+    """The rights do not include pods, and in these manifests no pod stays on a verified node."""
+    _, role, _ = yaml.safe_load_all(specification.text("daemonset/rbac.yaml"))
+    assert not [rule for rule in role["rules"] if "pods" in rule["resources"]]
+    checks = load(VARIABLES["default"] | VARIABLES["thorough"]).checks
+    with FakeApi(tmp_path).running() as api:
+        api.answers["/api/v1/namespaces/kube-system/pods"] = http_json({"message": "pods is forbidden"}, 403)
+        (matrix,) = (
+            check
+            for check in plan.in_pod(checks, api.access, PodIdentity("node-1", "kube-system"))
+            if check.name == "matrix"
+        )
+        (result,) = Runner(Limits(5, 5), Observer()).run([matrix])
+    assert result.verdict is Verdict.NOT_APPLICABLE
+    assert 'add the RBAC rule apiGroups: [""], resources: ["pods"], verbs: ["list"]' in result.error
 
 
 @pytest.mark.parametrize("variable", READ)

@@ -39,6 +39,11 @@ def manifest(name: str) -> Any:  # noqa: ANN401  YAML
     return specification.tree(f"daemonset/{name}.yaml")
 
 
+def rights_of_the_manifests() -> set[str]:
+    _, role, _ = yaml.safe_load_all(specification.text("daemonset/rbac.yaml"))
+    return {f"* {resource}" for rule in role["rules"] for resource in rule["resources"]}
+
+
 def test_default_mode() -> None:
     assert chart.render().workload["kind"] == "Deployment"
 
@@ -76,6 +81,14 @@ def test_rights() -> None:
     assert "list" not in held["* nodes"].split()
     assert held["default endpointslices"] == held["kube-system endpointslices"] == "list"
     assert not [what for what in held if re.search(r" (services|endpoints)$", what)]
+
+
+def test_connectivity_matrix() -> None:
+    """That nodes are not held without peers is shown in test_daemonset.py."""
+    assert "* pods" not in rights_of_the_manifests()
+    made = objects.daemonset(config={"enableConnectivityMatrix": True})
+    assert made.rights("kube-node-ready")["kube-system pods"] == "list"
+    made.one("DaemonSet", "kube-node-ready-responder")
 
 
 def test_foreign_taints() -> None:
