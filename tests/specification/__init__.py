@@ -102,13 +102,19 @@ DIFFERENT: Final = {
         "daemonset/rbac.yaml",
         'resources: ["services", "endpoints"]',
         "The chart grants two Services by name, and EndpointSlices, in two namespaces.",
-        "Fewer rights are sufficient, and Endpoints are deprecated. Nodes pass with the specification's rights, too.",
+        "Fewer are sufficient, and Endpoints are deprecated. The specification's suffice since Kubernetes 1.30.",
     ),
     "connectivity matrix": Difference(
         "daemonset/settings-thorough.yaml",
         'ENABLE_CONNECTIVITY_MATRIX: "true"',
         "With the plain manifests alone it is not applicable. The chart adds responders and the right to list pods.",
         "No pod of the manifests stays on a verified node, and their rights do not include pods.",
+    ),
+    "own pod": Difference(
+        "daemonset/rbac.yaml",
+        'verbs: ["get", "list", "patch"]',
+        "Before Kubernetes 1.30 the plain manifests also need the right to get pods. The chart grants it there.",
+        "A pod opens the gate of its own node only, and its token names the node since 1.30.",
     ),
     "foreign taints": Difference(
         "daemonset/patch.txt",

@@ -81,7 +81,8 @@ class FakeCluster(FakeApi):
                 connection.sendall(self._reply(method, path.partition("?")[0], headers, body))
 
     def _reply(self, method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
-        if method != "GET" and resource(path) in self.forbidden:
+        kind = resource(path)
+        if (f"get {kind}" if method == "GET" else kind) in self.forbidden:
             return _refusal(403, "Forbidden")
         if method == "POST":
             return self._create(json.loads(body))

@@ -9,6 +9,7 @@ alternatives.
 
 import base64
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,7 @@ from kube_node_ready.verification.model import Node
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PARTS = 3
 _SHOWN = 300
+_RULE = 'apiGroups: [""], resources: ["pods"], verbs: ["get"]'
 _decode_pod = tolerant(msgspec.json.Decoder(objects.Pod).decode)
 
 
@@ -91,8 +93,13 @@ class Place:
             pod = _decode_pod(self._api.get(path))
         except (Rejected, NotFound) as error:
             message = printable(error.message, _SHOWN)
+            remedy = (
+                f"; Kubernetes before 1.30 needs the RBAC rule {_RULE} in namespace {bound.namespace}"
+                if error.status == HTTPStatus.FORBIDDEN
+                else ""
+            )
             raise NotProvedError(
-                f"the token does not name a node, and pod {named} cannot be read: {message}"
+                f"the token does not name a node, and pod {named} cannot be read: {message}{remedy}"
             ) from error
         except (InvalidNameError, msgspec.MsgspecError) as error:
             raise NotProvedError(f"cannot read pod {printable(named)}: {printable(str(error))}") from error

@@ -255,6 +255,17 @@ class TestPlace:
         assert why in capsys.readouterr().err
         assert not cluster.writes
 
+    def test_a_missing_right_to_get_the_pod_names_the_rule(
+        self, cluster: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """As with the specification's rights before Kubernetes 1.30."""
+        cluster.join(NAME, [GATE], {})
+        cluster.forbidden = {"get pods"}
+        assert run_in_pod(cluster, tmp_path, token_of_a_pod_on("")) == 4
+        rule = 'apiGroups: [""], resources: ["pods"], verbs: ["get"] in namespace kube-system'
+        assert capsys.readouterr().err.endswith(f"Kubernetes before 1.30 needs the RBAC rule {rule}\n")
+        assert not cluster.writes
+
     def test_outside_a_pod_it_is_a_dry_run(self, cluster: FakeCluster, tmp_path: Path) -> None:
         cluster.join(NAME, [GATE], {})
         done = outside(cluster, tmp_path)

@@ -21,6 +21,7 @@ from tests import specification
 from tests.specification import DIFFERENT, objects
 from tests.specification.objects import only_container
 from tests.support import chart, configs
+from tests.support.chart import Rendered
 from tests.support.model_cluster import POLICY
 from tests.support.shell import ROOT
 from tests.unit.controller.test_metrics import Fleet
@@ -89,6 +90,16 @@ def test_connectivity_matrix() -> None:
     made = objects.daemonset(config={"enableConnectivityMatrix": True})
     assert made.rights("kube-node-ready")["kube-system pods"] == "list"
     made.one("DaemonSet", "kube-node-ready-responder")
+
+
+def test_own_pod() -> None:
+    """What a pod without the right reports is shown in tests/unit/agent/test_main.py."""
+    assert "* pods" not in rights_of_the_manifests()
+    cluster = ("--kube-version=1.29.9", f"--api-versions={chart.A_CLUSTER}", "--namespace=kube-system")
+    done = chart.run("template", "kube-node-ready", chart.CHART, "--set=deploymentMode=daemonset", *cluster)
+    old = Rendered(one for one in yaml.safe_load_all(done.stdout) if one)
+    assert old.rights("kube-node-ready")["kube-system pods"] == "get"
+    assert "kube-system pods" not in objects.daemonset().rights("kube-node-ready")
 
 
 def test_foreign_taints() -> None:
