@@ -33,7 +33,7 @@ def warnings(image: Image, own: str) -> Iterator[str]:
     if own and split(own).repository != repository:
         difference = f"{repository} differs from the controller's image, {quoted(own)}"
         yield f"worker.image.repository: {difference}: {_CONSEQUENCE}"
-    elif not own and repository == GO_VERSION:
+    elif repository == GO_VERSION:
         yield (
             f"worker.image.repository: {repository} is the image of the Go version: its worker exits with code 3 here, "
             "and no node passes"

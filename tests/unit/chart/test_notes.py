@@ -7,7 +7,9 @@ import pytest
 
 from kube_node_ready import __version__
 from kube_node_ready.controller import resources
+from kube_node_ready.settings import images
 from kube_node_ready.settings.worker_pod import CHECKS
+from tests import specification
 from tests.support import chart, configs
 from tests.support.chart import render
 from tests.support.chart_values import ONCE, VALUES, controller_config, off, on
@@ -36,10 +38,33 @@ def test_the_notes_warn_of_an_image_without_a_registry(mode: Mapping[str, Any]) 
 
 
 def test_the_notes_warn_of_workers_with_another_image() -> None:
-    other = controller_config("worker.image", {"repository": "ghcr.io/imunhatep/kube-node-ready", "tag": "latest"})
-    notes = chart.notes({**other, "image": {"repository": "registry.example/a"}})
-    assert "THE CONTROLLER: ghcr.io/imunhatep/kube-node-ready, not registry.example/a.\n" in notes
+    """With the specification's values."""
+    notes = chart.notes(
+        {**specification.tree("operator/values-controller.yaml"), "image": {"repository": "a.example/b"}}
+    )
+    assert f"THE CONTROLLER: {images.GO_VERSION}, not a.example/b.\n" in notes
+    assert GO not in notes
     assert "ANOTHER IMAGE" not in chart.notes()
+
+
+GO = f"IS THE GO VERSION'S: {images.GO_VERSION}"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"image": {"repository": images.GO_VERSION, "tag": "latest"}},
+        {"image": {"repository": images.GO_VERSION}, **specification.tree("operator/values-controller.yaml")},
+        {"controller": {"image": {"repository": images.GO_VERSION}}},
+        {"image": {"repository": images.GO_VERSION}, **ONCE},
+        {"deploymentMode": "daemonset", "daemonset": {"image": {"repository": images.GO_VERSION}}},
+    ],
+    ids=["image", "image and worker's image", "controller.image", "daemonset", "daemonset.image"],
+)
+def test_the_notes_warn_of_the_go_versions_image(values: Mapping[str, Any]) -> None:
+    """As in values that were written for its chart."""
+    assert GO in chart.notes(values)
+    assert GO not in chart.notes({**values, "image": {"repository": "a.example/b"}, "controller": {}, "daemonset": {}})
 
 
 def test_the_notes_list_the_configured_gates() -> None:

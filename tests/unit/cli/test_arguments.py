@@ -16,6 +16,7 @@ from kube_node_ready.cli.selector import Requirement, Selector
 from kube_node_ready.commands import CHANGING, COMPLETE_VARIABLE, VERBS, meant
 from kubekit import completion as shell_completion
 from kubekit.completion import SHELLS
+from tests import specification
 from tests.support.shell import ROOT
 from tests.support.terminals import on_a_terminal
 from tools.docs import cli
@@ -372,7 +373,7 @@ class TestConfigCheck:
     def test_an_image_that_might_not_work_is_warned_of(
         self, file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        file.write_text("worker: {image: {repository: ghcr.io/imunhatep/kube-node-ready, tag: latest}}")
+        file.write_text(specification.text("operator/values-controller.yaml"))
         assert code(["config", "check", str(file)]) == 0
         assert 'differs from the controller\'s image, "registry.example/kube-node-ready:1"' in capsys.readouterr().err
         monkeypatch.delenv("POD_IMAGE")

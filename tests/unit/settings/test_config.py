@@ -15,6 +15,7 @@ from kube_node_ready.settings import config, images, worker
 from kube_node_ready.settings.controller import CONFIG, Taint
 from kube_node_ready.settings.structs import Section, leaves, table
 from kube_node_ready.settings.worker_pod import CHECKS, Image
+from tests import specification
 from tests.support.configs import NOWHERE, OWN_IMAGE, complaint, load
 
 ROOT = Path(__file__).parents[3]
@@ -72,8 +73,8 @@ class TestTheWorkersImage:
             ("team/a", "", ["team/a names no registry"]),
             ("registry.example/a", "b\x1b[31m\n", ['differs from the controller\'s image, "b\\x1b[31m\\n": ']),
             ("a", "registry.example/a:1", ["differs from the controller's image", "a names no registry"]),
-            ("ghcr.io/imunhatep/kube-node-ready", "ghcr.io/imunhatep/kube-node-ready:1", []),
-            ("ghcr.io/imunhatep/kube-node-ready", "", ["exits with code 3 here, and no node passes"]),
+            (images.GO_VERSION, f"{images.GO_VERSION}:1", ["exits with code 3 here, and no node passes"]),
+            (images.GO_VERSION, "", ["exits with code 3 here, and no node passes"]),
         ],
     )
     def test_an_image_that_might_not_work_is_warned_of(self, repository: str, own: str, message: list[str]) -> None:
@@ -82,39 +83,8 @@ class TestTheWorkersImage:
         assert all(part in text for part, text in zip(message, found, strict=True))
 
 
-SPECIFIED = """
-controller:
-  config:
-    worker:
-      image:
-        repository: ghcr.io/imunhatep/kube-node-ready
-        tag: "latest"
-      namespace: kube-system
-      timeoutSeconds: 300
-      checkTimeoutSeconds: 10
-      dnsTestDomains:
-        - kubernetes.default.svc.cluster.local
-        - google.com
-
-    reconciliation:
-      intervalSeconds: 30
-      maxRetries: 5
-      retryBackoff: exponential
-
-    nodeManagement:
-      deleteFailedNodes: false  # Set to true to auto-delete failed nodes
-      taints:
-        - key: node-ready/unverified
-          value: "true"
-          effect: NoSchedule
-      verifiedLabel:
-        key: node-ready/verified
-        value: "true"
-"""
-
-
 def test_the_values_of_the_readme_load_and_are_the_defaults() -> None:
-    loaded = load(SPECIFIED)
+    loaded = load(specification.text("operator/values-controller.yaml"))
     assert loaded.worker.checks["dnsTestDomains"] == ["kubernetes.default.svc.cluster.local", "google.com"]
     assert loaded.worker.image.reference == "ghcr.io/imunhatep/kube-node-ready:latest"
     assert replace(loaded, worker=replace(loaded.worker, checks={}, image=load().worker.image)) == load()

@@ -3,14 +3,17 @@
 A difference that is gone fails here, and its row should go too.
 """
 
+import json
 import re
 from typing import Any, Final
 
 import pytest
 import yaml
 
+from kube_node_ready import entrypoints
 from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.record import VerificationRecord
+from kube_node_ready.controller import runtime
 from kube_node_ready.controller.metrics import Metrics
 from kube_node_ready.settings import images
 from kube_node_ready.verification import patches
@@ -119,6 +122,28 @@ def test_worker_image() -> None:
     given = configs.load(objects.controller(**specification.tree("operator/values-controller.yaml")).file)
     assert list(images.warnings(given.worker.image, own))
     assert only_container(objects.worker())["image"] == own
+
+
+@pytest.mark.parametrize(
+    ("own", "reason"),
+    [("a.example/kube-node-ready:1", "differs from the controller's image"), ("", "is the image of the Go version")],
+    ids=["own image known", "own image unknown"],
+)
+def test_the_controller_warns_of_the_worker_image_at_its_start(
+    own: str, reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def run(_config: object) -> int:
+        return 0
+
+    monkeypatch.setattr(runtime, "run", run)
+    monkeypatch.setenv(images.VARIABLE, own)
+    file = specification.FOLDER / "operator" / "values-controller.yaml"
+    with pytest.raises(SystemExit) as ended:
+        entrypoints.controller([f"--config={file}"])
+    assert ended.value.code == 0
+    (line,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (line["level"], line["msg"]) == ("warn", "Unexpected worker image configured")
+    assert reason in line["reason"]
 
 
 def test_node_pool() -> None:

@@ -120,11 +120,14 @@ pullPolicy: {{ $own.pullPolicy | default $top.pullPolicy }}
 
 {{/* For NOTES: what keeps nodes from pulling the images, or workers from reporting. */}}
 {{- define "kube-node-ready.image.warnings" -}}
-{{- $own := dict -}}
-{{- if eq .Values.deploymentMode "controller" -}}
-{{- $own = .Values.controller.image -}}
-{{- end -}}
+{{- $own := eq .Values.deploymentMode "controller" | ternary .Values.controller.image .Values.daemonset.image -}}
 {{- $image := include "kube-node-ready.image.parts" (list . $own) | fromYaml -}}
+{{- if eq $image.repository "ghcr.io/imunhatep/kube-node-ready" }}
+
+THE IMAGE IS THE GO VERSION'S: {{ $image.repository }}. Its programs do not read what this chart writes, so no node passes.
+Remove image, controller.image, daemonset.image and controller.config.worker.image from values that were written for the
+Go version, and set image.repository to an image of this one.
+{{- end }}
 {{- if not (include "kube-node-ready.image.hasRegistry" $image.repository) }}
 
 THE IMAGE {{ include "kube-node-ready.image" (list . $own) }} HAS NO REGISTRY. No image is published yet: unless your nodes have it,
