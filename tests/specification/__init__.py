@@ -134,6 +134,12 @@ DIFFERENT: Final = {
         "By default workers use the controller's own image. The specification's values render, with a warning.",
         "That image holds the Go version's worker, which cannot read this controller's settings.",
     ),
+    "published image": Difference(
+        "operator/values-controller.yaml",
+        'tag: "latest"',
+        "No image is published. `make image` builds it, and the chart's notes have the commands.",
+        "There is no release yet.",
+    ),
     "node pool": Difference(
         "operator/nodepool.yaml",
         "      taints:",
@@ -199,6 +205,12 @@ DIFFERENT: Final = {
         "apis/org/project_planton/provider/kubernetes/kubernetesdaemonset/v1/spec.proto",
         "The files are in src/kubernetes_daemonset/api/v1. Their protobuf package has the specification's name.",
         "They are part of the Python package, and only the package's name is part of the protocol.",
+    ),
+    "required agents": Difference(
+        "component/purpose.md",
+        "node-level services that must run on every (or a subset of) nodes",
+        "A new node is verified without its agents. `require_on_new_nodes` only marks one, and `validate` warns.",
+        "That the operator waits for marked agents is planned: docs/daemonset/required-agents.md has the contract.",
     ),
     "technical docs": Difference(
         "component/files.txt",

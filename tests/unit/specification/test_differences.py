@@ -20,11 +20,13 @@ from kube_node_ready.verification import patches
 from kube_node_ready.verification.model import Node
 from kube_node_ready.verification.worker_pod import worker_name
 from kube_node_ready.worker import main as worker
+from kubernetes_daemonset.render import naming
 from tests import specification
 from tests.specification import DIFFERENT, objects
 from tests.specification.objects import only_container
 from tests.support import chart, configs
 from tests.support.chart import Rendered
+from tests.support.manifests.builders import warnings
 from tests.support.model_cluster import POLICY
 from tests.support.shell import ROOT
 from tests.unit.controller.test_metrics import Fleet
@@ -124,6 +126,11 @@ def test_worker_image() -> None:
     assert only_container(objects.worker())["image"] == own
 
 
+def test_published_image() -> None:
+    assert "A published image" in (ROOT / "CHANGELOG.md").read_text().partition("### Not here yet")[2]
+    assert "No image is published yet" in chart.notes()
+
+
 @pytest.mark.parametrize(
     ("own", "reason"),
     [("a.example/kube-node-ready:1", "differs from the controller's image"), ("", "is the image of the Go version")],
@@ -213,6 +220,13 @@ def test_proto_path() -> None:
     package = path.removeprefix("apis/").removesuffix("/spec.proto").replace("/", ".")
     assert not (ROOT / path).exists()
     assert f"\npackage {package};\n" in (COMPONENT / "api" / "v1" / "spec.proto").read_text()
+
+
+def test_required_agents() -> None:
+    (warning,) = warnings({"spec.require_on_new_nodes": True})
+    assert "kube-node-ready does not wait for required agents yet" in warning.message
+    operator = ROOT / "src" / "kube_node_ready"
+    assert not [file for file in operator.rglob("*.py") if naming.REQUIRED in file.read_text()]
 
 
 def test_technical_docs() -> None:

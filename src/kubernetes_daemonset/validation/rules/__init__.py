@@ -65,6 +65,7 @@ WARNINGS: Final = (
     network.ports_outlive_a_surge,
     network.names_resolve,
     objects.targets_choose_nothing,
+    objects.required_agents_are_not_awaited,
     resources.memory_is_not_limited,
     security.root_is_refused,
     security.privileges_are_not_needed,

@@ -64,6 +64,12 @@ def targets_choose_nothing(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     yield Finding(path, f"{named}{text}; use --kube-context to choose the cluster")
 
 
+def required_agents_are_not_awaited(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
+    if manifest.spec.require_on_new_nodes:
+        text = "kube-node-ready does not wait for required agents yet, so new nodes are verified without this one"
+        yield Finding("spec.require_on_new_nodes", f"{text}; expected false unless another tool reads the mark")
+
+
 def valid_docker_config(stack_input: KubernetesDaemonSetStackInput) -> Iterator[Finding]:
     if stack_input.docker_config_json and registry_logins.read(stack_input.docker_config_json) is None:
         yield Finding(

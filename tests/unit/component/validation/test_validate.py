@@ -412,6 +412,14 @@ WARNED: Final = [
         {},
     ),
     Warned(
+        "a mark that nothing acts on yet",
+        {"spec.require_on_new_nodes": True},
+        "spec.require_on_new_nodes",
+        "kube-node-ready does not wait for required agents yet, so new nodes are verified without this one; expected"
+        " false unless another tool reads the mark",
+        {},
+    ),
+    Warned(
         "names that will not resolve",
         {"spec.host_network": True, "spec.dns_policy": "ClusterFirst"},
         "spec.dns_policy",
