@@ -208,6 +208,7 @@ def test_series_exist_from_the_start_and_end_with_their_node(site: Site, tmp_pat
         site.until("released", lambda: site.released(*names))
         site.until("both are shown", lambda: all(f'node="{name}"' in operator.ask("/metrics") for name in names))
         assert 'kube_node_ready_verifications_total{status="success"} 2.0' in operator.ask("/metrics")
+        assert 'kube_node_ready_worker_pods{status="succeeded"} 2.0' in operator.ask("/metrics")
         site.kubectl("delete", "node", names[0])
         site.until("the one is forgotten", lambda: f'node="{names[0]}"' not in operator.ask("/metrics"))
         assert f'node="{names[1]}"' in operator.ask("/metrics")

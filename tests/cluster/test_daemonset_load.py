@@ -8,13 +8,14 @@ import pytest
 
 import lab
 from lab.audit import Calls
+from tests import specification
 from tests.support.agent_live import VALUES, Real, a_world
 from tests.support.chart_release import Release
 from tests.support.scenarios.agent import CONTINUOUS, FOREIGN, is_gated, released
 
 NAMESPACE = "daemonset-load"
 SERVICES = ["default/kubernetes", "default/second"]
-MOST_PER_ROUND = 2.0
+MOST_PER_ROUND = specification.most_calls_per_round()
 ROUNDS = 41
 """Several times the rounds from one that runs all checks to the next."""
 AGENTS = ("kube-node-ready", "kube-node-ready-worker")

@@ -1,7 +1,6 @@
 """Later rounds of continuous DaemonSet mode on real nodes: what they ask the API server, and which faults they notice.
 
-Most of these rounds leave checks out. Every fault that the lab can inject is noticed nevertheless, except for `freeze`,
-which stops the pod itself.
+Most of these rounds leave checks out. Every fault of the network that the lab can inject is noticed nevertheless.
 """
 
 import json
@@ -15,11 +14,12 @@ from lightkube.resources.core_v1 import Pod
 import lab
 from demo import image as release_image
 from lab import faults
+from tests import specification
 from tests.support.chart_cluster import NAMESPACE, Guarded, guarded, name_of
 
 NODES = ("a", "b")
 ROUNDS = 25
-MOST_PER_ROUND = 2.0
+MOST_PER_ROUND = specification.most_calls_per_round()
 WITHIN_ROUNDS = 3
 NOWHERE = "192.0.2.53"
 """An address at which no DNS server answers."""

@@ -13,7 +13,7 @@ from kube_node_ready.api.report import Report
 from kube_node_ready.controller.metrics import Metrics
 from kube_node_ready.kube.client import Call
 from kube_node_ready.kube.workqueue import WorkQueue
-from kube_node_ready.verification.effects import OpenGate, StartAttempt, WriteStatus
+from kube_node_ready.verification.effects import Decision, OpenGate, StartAttempt, WriteStatus
 from kube_node_ready.verification.model import Gate, Node, Phase, Policy, Removal, RemovalPolicy, State, Worker
 from tests.support.model_cluster import Cluster
 
@@ -124,9 +124,13 @@ def test_worker_pods_are_counted_by_status() -> None:
 def test_worker_pods_that_succeeded_are_counted_from_the_start() -> None:
     """They are deleted immediately, so the number of those that exist would be near zero."""
     metrics = Metrics(POLICY)
-    metrics.export_state(Fleet(workers=[Worker("w", "u", "x", number=1, state=State.PASSED)]), per_node=False)
-    metrics.workers_succeeded.inc(148)
-    assert page(metrics)['kube_node_ready_worker_pods{status="succeeded"}'] == 148
+    passed = Worker("w", "u", "x", number=1, state=State.PASSED)
+    metrics.export_state(Fleet(workers=[passed]), per_node=False)
+    gated, proof = Node("a", "x", taints=(GATE,)), VerificationRecord(1, outcome=Outcome.PASSED)
+    decision = Decision(Phase.VERIFIED, "", (OpenGate(gated, proof),), verdict=passed)
+    metrics.on_decision(Phase.VERIFYING, decision)
+    metrics.on_decision(Phase.VERIFIED, decision)  # again, after a conflict
+    assert page(metrics)['kube_node_ready_worker_pods{status="succeeded"}'] == 1
 
 
 def test_the_budget_is_shown_for_each_pool() -> None:

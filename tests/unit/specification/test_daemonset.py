@@ -107,6 +107,10 @@ def test_the_diagram_names_the_same_account_and_role() -> None:
     named = dict(re.findall(r"(ServiceAccount|ClusterRole): ([a-z-]+)", text))
     assert named == {kind: name for kind, name in RIGHTS if kind in named}
     assert len(named) == 2
+    _, role, _ = yaml.safe_load_all(specification.text("daemonset/rbac.yaml"))
+    granted = {what: rule["verbs"] for rule in role["rules"] for what in rule["resources"]}
+    drawn = re.findall(r"- (nodes|services|endpoints): ([a-z, ]+?) *│", text)
+    assert {what: verbs.split(", ") for what, verbs in drawn} == granted
 
 
 @pytest.mark.parametrize("verb", ["get", "patch"])
@@ -275,6 +279,14 @@ def test_a_node_is_checked_at_the_specified_interval() -> None:
     text = specification.text("architecture/timing.txt")
     (interval,) = re.findall(r"Periodic Check Interval: (\d+s) \(configurable\)", text)
     assert f"{Settings().check_interval:g}s" == continuous().variables["CHECK_INTERVAL"] == interval
+
+
+def test_the_specified_load_is_two_calls_per_interval() -> None:
+    """Tests on real API servers hold continuous mode to it."""
+    text = specification.text("architecture/api-load.txt")
+    nodes, most = re.search(r"(\d+) Nodes:\n  - ~\d+-(\d+) API calls/second", text).groups()  # type: ignore[union-attr]
+    assert specification.most_calls_per_round() == 2
+    assert int(nodes) * specification.most_calls_per_round() // int(Settings().check_interval) == int(most)
 
 
 def test_a_pod_has_the_specified_grace_period() -> None:

@@ -5,19 +5,28 @@ A difference that is gone fails here, and its row should go too.
 
 import json
 import re
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
 from kube_node_ready import entrypoints
+from kube_node_ready.agent.model import RunChecks
 from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.record import VerificationRecord
+from kube_node_ready.checks import dns, plan
+from kube_node_ready.checks.check import PodIdentity
+from kube_node_ready.checks.runner import Limits, Observer, Runner
+from kube_node_ready.checks.settings import Settings as CheckSettings
 from kube_node_ready.controller import runtime
+from kube_node_ready.controller.karpenter import ClaimLookupFailed
 from kube_node_ready.controller.metrics import Metrics
+from kube_node_ready.settings import agent as settings
 from kube_node_ready.settings import images
 from kube_node_ready.verification import patches
-from kube_node_ready.verification.model import Node
+from kube_node_ready.verification.decide import decide
+from kube_node_ready.verification.model import Node, Phase, Snapshot
 from kube_node_ready.verification.worker_pod import worker_name
 from kube_node_ready.worker import main as worker
 from kubernetes_daemonset.render import naming
@@ -26,9 +35,12 @@ from tests.specification import DIFFERENT, objects
 from tests.specification.objects import only_container
 from tests.support import chart, configs
 from tests.support.chart import Rendered
+from tests.support.check_servers import FakeApi
 from tests.support.manifests.builders import warnings
-from tests.support.model_cluster import POLICY
+from tests.support.model_cluster import POLICY, START
 from tests.support.shell import ROOT
+from tests.unit.agent.test_decide import CONTINUOUS, FAILS, MINUTE, a_round, look, memory, verified
+from tests.unit.controller.test_karpenter import CLAIMS, Server, a_node, found
 from tests.unit.controller.test_metrics import Fleet
 
 COMPONENT: Final = ROOT / "src" / "kubernetes_daemonset"
@@ -39,6 +51,15 @@ def test_every_difference_quotes_the_specification_and_has_a_test(subject: str) 
     difference = DIFFERENT[subject]
     assert difference.theirs in specification.text(difference.fragment)
     assert f"test_{subject.replace(' ', '_')}" in globals()
+
+
+PAGES: Final = ("how-to/upgrading.md", "daemonset/migration.md")
+
+
+@pytest.mark.parametrize("subject", DIFFERENT)
+def test_users_can_read_of_every_difference(subject: str) -> None:
+    pages = [(ROOT / "docs" / page).read_text() for page in PAGES]
+    assert any(f"\n| {DIFFERENT[subject].row}" in page for page in pages)
 
 
 def manifest(name: str) -> Any:  # noqa: ANN401  YAML
@@ -202,6 +223,67 @@ def test_egress() -> None:
     assert checking["spec"]["egress"] == [{}]
     workers = objects.controller(networkPolicy=policy).one("NetworkPolicy", "kube-node-ready-worker")
     assert workers["spec"]["egress"] == [{}]
+
+
+def test_addresses() -> None:
+    checks = settings.load(
+        {}, {"NODE_NAME": "a", **specification.tree("daemonset/settings-thorough.yaml")}, files=False
+    )
+    (check,) = (check for check in plan.without_cluster(checks.checks, "") if check.target == "1.1.1.1")
+    assert check.run.func is dns.answers  # type: ignore[attr-defined]
+
+
+def test_taint_value() -> None:
+    assert POLICY.is_gate(Taint("node-ready/unverified", "NoSchedule", "another"))
+    assert not POLICY.is_gate(Taint("node-ready/unverified", "NoExecute", "true"))
+
+
+def test_existing_nodes() -> None:
+    assert decide(Snapshot(START, Node("node-1", "uid")), POLICY).phase is Phase.IGNORED
+
+
+def test_helm_version() -> None:
+    assert "Helm 3.14 or later." in (chart.CHART / "README.md").read_text()
+
+
+def test_removal() -> None:
+    limits = objects.controller().config["nodeManagement"]["removal"]
+    assert (limits["maxCount"], limits["windowSeconds"], limits["maxFailingCount"]) == (1, 3600, 2)
+
+
+def test_node_claims() -> None:
+    server = Server()
+    assert found(server, a_node()) is None
+    del server.answers[CLAIMS]
+    with pytest.raises(ClaimLookupFailed):
+        found(server, a_node())
+
+
+def test_later_rounds() -> None:
+    """How often is shown in tests/unit/agent/test_decide.py."""
+    (run,) = look(verified(), memory(a_round()), CONTINUOUS, after=MINUTE).effects
+    assert run == RunChecks(omit=("services", "matrix")), "and payload, if the Node is large"
+
+
+def test_api_faults() -> None:
+    failures = [a_round(FAILS, api_reachable=reachable) for reachable in (False, True)]
+    assert [memory(*[failure] * 9).streak for failure in failures] == [0, 9]
+
+
+def test_responders() -> None:
+    responder = objects.daemonset(config={"enableConnectivityMatrix": True}).one(
+        "DaemonSet", "kube-node-ready-responder"
+    )
+    tolerated = responder["spec"]["template"]["spec"].get("tolerations", [])
+    assert "node-ready/unverified" not in [toleration.get("key") for toleration in tolerated]
+
+
+def test_api_calls(tmp_path: Path) -> None:
+    """Without the one that reads the Node, and the three writes."""
+    with FakeApi(tmp_path).running() as api:
+        Runner(Limits(1, 1), Observer()).run(plan.in_pod(CheckSettings(), api.access, PodIdentity("a", "kube-system")))
+        assert len(api.asked) == 6
+    assert "takes seven requests to the API server" in (ROOT / "docs" / "ARCHITECTURE_DAEMONSET.md").read_text()
 
 
 def test_pulumi_module() -> None:
