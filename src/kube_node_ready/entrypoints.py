@@ -54,8 +54,9 @@ def kubectl_complete(argv: Sequence[str] | None = None) -> NoReturn:
 
 def controller(argv: Sequence[str] | None = None) -> NoReturn:
     """`kube-node-ready-controller`."""
-    from kube_node_ready.settings import config  # noqa: PLC0415  `--version` need not wait for it
-    from kubekit.diagnostics import DiagnosticsError  # noqa: PLC0415
+    from kube_node_ready.settings import config  # noqa: PLC0415  other programs need not wait for it
+    from kube_node_ready.settings.flags import Flag, add_to_help, parse  # noqa: PLC0415  as above
+    from kubekit.diagnostics import DiagnosticsError  # noqa: PLC0415  as above
 
     parser = argparse.ArgumentParser(
         prog="kube-node-ready-controller",
@@ -64,17 +65,13 @@ def controller(argv: Sequence[str] | None = None) -> NoReturn:
         "3 the API server is not reachable, 10 unexpected error, such as a port that is in use.",
     )
     version.add_flag(parser)
-    parser.add_argument(
-        "--config",
-        metavar="FILE",
-        type=Path,
-        help=f"the configuration ({_CONFIG}, if it is there); docs/configuration.md",
-    )
+    file = Flag("config", "FILE", f"the configuration ({_CONFIG}, if it is there); docs/configuration.md", "a file")
+    add_to_help(parser, [file])
     config.add_flags(parser)
-    arguments = parser.parse_args(argv)
-    file = arguments.config or (Path(_CONFIG) if Path(_CONFIG).exists() else None)
+    flags, mistakes = parse(parser, sys.argv[1:] if argv is None else argv, (file, *config.flags()))
+    path = flags.pop("config", None) or (_CONFIG if Path(_CONFIG).exists() else None)
     try:
-        loaded = config.load(file, os.environ, config.flags_of(arguments))
+        loaded = config.load(Path(path) if path else None, os.environ, flags, known=mistakes)
     except DiagnosticsError as error:
         _end(ExitCode.INVALID, error.listed("configuration"))
     sys.exit(_control(loaded))

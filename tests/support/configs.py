@@ -18,7 +18,7 @@ def load(text: str | bytes = "", variables: Mapping[str, str] | None = None, /, 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "config.yaml"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
-        named = {name.replace("_", "-"): value for name, value in flags.items()}
+        named = {name.replace("_", "-"): _text(value) for name, value in flags.items()}
         return config.load(file, OWN_IMAGE | dict(variables or {}), named, account=NOWHERE)
 
 
@@ -27,3 +27,7 @@ def complaint(text: str | bytes = "", variables: Mapping[str, str] | None = None
     with pytest.raises(DiagnosticsError) as error:
         load(text, variables, **flags)
     return error.value.listed("configuration")
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

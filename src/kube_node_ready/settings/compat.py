@@ -1,10 +1,10 @@
 """Files and flags of other versions: Helm's wrapper, the flat section of the Go version, the flags of zap."""
 
-import argparse
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from kube_node_ready.settings.controller import CONFIG
+from kube_node_ready.settings.flags import Flag
 from kube_node_ready.settings.structs import leaves
 from kubekit import yaml_nodes
 from kubekit.diagnostics import Diagnostic, Location, invalid, join_path, quoted, unknown
@@ -35,8 +35,26 @@ RENAMED_KEYS = {
 """Keys of the flat `config:` section that older versions read, and where the same is set now."""
 
 WITHOUT_EFFECT = frozenset({"zap-stacktrace-level", "zap-time-encoding"})
-FLAGS = ("zap-log-level", "zap-encoder", "metrics-bind-address", "health-probe-bind-address", "zap-devel", "v")
 _DEBUG_VERBOSITY = 4
+_PORT_OF_ALL = "a port of every address such as :8080"
+_PORT_OR_NONE = f"{_PORT_OF_ALL}, or 0 for no metrics"
+_SWITCH = "true or false"
+_NUMBER = "a whole number"
+FLAGS = (
+    Flag("metrics-bind-address", ":PORT", "metrics.port; 0 disables metrics", _PORT_OR_NONE),
+    Flag("health-probe-bind-address", ":PORT", "health.port", _PORT_OF_ALL),
+    Flag(
+        "zap-log-level",
+        "LEVEL",
+        "like --log-level; a number means debug, panic means error",
+        "debug, info, warn, error, panic or a number",
+    ),
+    Flag("zap-encoder", "FORMAT", "like --log-format", "json or console"),
+    Flag("zap-devel", "true|false", "like --log-level=debug --log-format=console", _SWITCH, is_switch=True),
+    Flag("v", "N", f"{_DEBUG_VERBOSITY} or more is like --log-level=debug", _NUMBER, short="v"),
+    Flag("zap-stacktrace-level", "LEVEL", "without effect", "a level"),
+    Flag("zap-time-encoding", "FORMAT", "without effect", "a format"),
+)
 _ADDRESS = re.compile(r"(?P<host>.*):(?P<port>[0-9]{1,5})")
 _EVERYWHERE = ("", "0.0.0.0", "[::]")  # noqa: S104  names for what the controller does anyway
 
@@ -124,21 +142,6 @@ def _letters(key: str) -> str:
     return key.replace("_", "").replace("-", "").lower()
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("accepted from older deployments")
-    group.add_argument("--metrics-bind-address", metavar=":PORT", help="metrics.port; 0 disables metrics")
-    group.add_argument("--health-probe-bind-address", metavar=":PORT", help="health.port")
-    group.add_argument(
-        "--zap-log-level", metavar="LEVEL", help="like --log-level; a number means debug, panic means error"
-    )
-    group.add_argument("--zap-encoder", metavar="FORMAT", help="like --log-format")
-    switch = {"nargs": "?", "const": "true", "metavar": "true|false"}
-    group.add_argument("--zap-devel", help="like --log-level=debug --log-format=console", **switch)  # type: ignore[arg-type]
-    group.add_argument("-v", "--v", metavar="N", help=f"{_DEBUG_VERBOSITY} or more is like --log-level=debug")
-    group.add_argument("--zap-stacktrace-level", metavar="LEVEL", help="without effect")
-    group.add_argument("--zap-time-encoding", metavar="FORMAT", help="without effect")
-
-
 def from_flags(texts: Mapping[str, str], diagnostics: list[Diagnostic]) -> Iterator[tuple[str, Scalar]]:
     """Yield the fields that flags of controller-runtime set, the strongest last."""
     yield from _development(texts, diagnostics)
@@ -160,13 +163,13 @@ def _development(texts: Mapping[str, str], diagnostics: list[Diagnostic]) -> Ite
         yield "logging.level", at_flag("zap-devel", "debug")
         yield "logging.format", at_flag("zap-devel", "console")
     elif text != "false":
-        diagnostics.append(invalid("--zap-devel", text, "true or false"))
+        diagnostics.append(invalid("--zap-devel", text, _SWITCH))
 
 
 def _verbosity(texts: Mapping[str, str], diagnostics: list[Diagnostic]) -> Iterator[tuple[str, Scalar]]:
     text = texts.get("v", "0")
     if not re.fullmatch(r"[0-9]{1,9}", text):
-        diagnostics.append(invalid("-v", text, "a whole number"))
+        diagnostics.append(invalid("-v", text, _NUMBER))
     elif int(text) >= _DEBUG_VERBOSITY:
         yield "logging.level", at_flag("v", "debug")
 
@@ -178,8 +181,7 @@ def _port(flag: str, section: str, text: str, diagnostics: list[Diagnostic]) -> 
         yield f"{section}.port", at_flag(flag, match["port"])
     else:
         # To listen on every address although one was requested would expose more than intended.
-        off = ", or 0 for no metrics" if section == "metrics" else ""
-        diagnostics.append(invalid(f"--{flag}", text, f"a port of every address such as :8080{off}"))
+        diagnostics.append(invalid(f"--{flag}", text, _PORT_OR_NONE if section == "metrics" else _PORT_OF_ALL))
 
 
 def at_flag(flag: str, text: str) -> Scalar:

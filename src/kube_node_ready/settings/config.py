@@ -5,7 +5,7 @@ Later sources win: defaults, the YAML file, environment variables, flags. docs/c
 
 import argparse
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from kube_node_ready.api.contract import SERVICE_ACCOUNT, WORKER_SETTINGS_VARIAB
 from kube_node_ready.settings import compat, images
 from kube_node_ready.settings.controller import CONFIG, Config
 from kube_node_ready.settings.engine import Decoder, Field
-from kube_node_ready.settings.readers import Boolean
+from kube_node_ready.settings.flags import Flag, add_to_help, of_field
 from kube_node_ready.settings.rules import violations
 from kube_node_ready.settings.structs import is_scalar, leaves, manifest
 from kubekit import yaml_nodes
@@ -23,7 +23,7 @@ from kubekit.diagnostics import Diagnostic, DiagnosticsError, Location, unknown
 from kubekit.suggestions import did_you_mean
 from kubekit.yaml_nodes import Scalar
 
-__all__ = ["Config", "add_flags", "flags_of", "load", "manifest", "parse"]
+__all__ = ["Config", "add_flags", "flags", "load", "manifest", "parse"]
 
 PREFIX = "KUBE_NODE_READY_"
 ACCOUNT = Path(SERVICE_ACCOUNT)
@@ -46,12 +46,24 @@ Override = tuple[str, Scalar]
 
 
 def load(
-    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object], *, account: Path = ACCOUNT
+    file: Path | None,
+    environment: Mapping[str, str],
+    flags: Mapping[str, str],
+    *,
+    account: Path = ACCOUNT,
+    known: Sequence[Diagnostic] = (),
 ) -> Config:
-    """Load the configuration of this process. `account` is where a pod finds its ServiceAccount."""
+    """Load the configuration of this process, or raise one DiagnosticsError with everything that is wrong with it.
+
+    `account` is where a pod finds its ServiceAccount, and `known` is what is wrong with the command line.
+    """
     diagnostics: list[Diagnostic] = []
-    node = yaml_nodes.read_file(file, diagnostics) if file else None
-    return _load(node, environment, flags, account, diagnostics)
+    node = None
+    try:
+        node = yaml_nodes.read_file(file, diagnostics) if file else None
+    except DiagnosticsError as error:
+        diagnostics += error.diagnostics
+    return _load(node, environment, flags, account, diagnostics, known)
 
 
 def parse(text: str, name: str, environment: Mapping[str, str]) -> Config:
@@ -63,11 +75,12 @@ def parse(text: str, name: str, environment: Mapping[str, str]) -> Config:
 def _load(
     node: yaml_nodes.Node | None,
     environment: Mapping[str, str],
-    flags: Mapping[str, object],
+    flags: Mapping[str, str],
     account: Path,
     diagnostics: list[Diagnostic],
+    known: Sequence[Diagnostic] = (),
 ) -> Config:
-    root = compat.normalize(_root(node), diagnostics)
+    root = compat.normalize(_root(node, diagnostics), diagnostics)
     for path, value in (*_from_environment(environment, diagnostics), *_from_flags(flags, diagnostics)):
         root = yaml_nodes.set_path(root, path, value)
     if not yaml_nodes.has_path(root, "worker.namespace"):
@@ -78,19 +91,19 @@ def _load(
     config = _complete(decoder.read(CONFIG, root, base=Config()))
     diagnostics += decoder.diagnostics
     diagnostics += _violations(config, root, diagnostics)
-    if diagnostics:
-        raise DiagnosticsError(diagnostics)
+    if known or diagnostics:
+        raise DiagnosticsError([*known, *diagnostics])
     return replace(config, warnings=tuple(_warnings(config, flags)))
 
 
-def _root(node: yaml_nodes.Node | None) -> yaml_nodes.Mapping:
-    if node is None or yaml_nodes.is_null(node):
-        return yaml_nodes.Mapping({})
-    if not isinstance(node, yaml_nodes.Mapping):
+def _root(node: yaml_nodes.Node | None, diagnostics: list[Diagnostic]) -> yaml_nodes.Mapping:
+    if isinstance(node, yaml_nodes.Mapping):
+        return node
+    if node is not None and not yaml_nodes.is_null(node):
         noun = "a list" if isinstance(node, yaml_nodes.Sequence) else "text"
         message = f"the file has {noun}; expected sections such as `worker:` and `reconciliation:`"
-        raise DiagnosticsError([Diagnostic("", message, node.location)])
-    return node
+        diagnostics.append(Diagnostic("", message, node.location))
+    return yaml_nodes.Mapping({})
 
 
 def _complete(config: Config) -> Config:
@@ -124,7 +137,7 @@ def _with_own_image(root: yaml_nodes.Mapping, own: str) -> yaml_nodes.Mapping:
 
 
 def _violations(config: Config, root: yaml_nodes.Mapping, known: list[Diagnostic]) -> Iterator[Diagnostic]:
-    """Yield what the rules reject, unless a field that a rule compares is invalid by itself."""
+    """Yield what the rules reject, unless a field that a rule compares is invalid by itself, or the whole file is."""
     invalid = tuple(diagnostic.path for diagnostic in known)
     for diagnostic, *others in violations(config):
         # A list with an invalid item is a list without that item, so all of it is uncertain.
@@ -133,7 +146,7 @@ def _violations(config: Config, root: yaml_nodes.Mapping, known: list[Diagnostic
             yield diagnostic._replace(location=yaml_nodes.locate(root, diagnostic.path, *others))
 
 
-def _warnings(config: Config, flags: Mapping[str, object]) -> Iterator[str]:
+def _warnings(config: Config, flags: Mapping[str, str]) -> Iterator[str]:
     job = config.worker.job
     for key, value in (
         ("backoffLimit", job.backoff_limit),
@@ -196,35 +209,26 @@ def flag_fields() -> dict[str, tuple[str, Field]]:
     return {field.flag: (path, field) for path, _, field in leaves(CONFIG) if field.flag}
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add every flag but `--config`. A flag wins over the environment, the environment over the file."""
-    group = parser.add_argument_group(
-        "settings", "Each overrides a field of the file, and the field's environment variable."
-    )
-    for flag, (path, field) in flag_fields().items():
+def flags() -> tuple[Flag, ...]:
+    """Every flag of the controller but `--config`, in the order of its help."""
+    return (*_setting_flags(), *compat.FLAGS)
+
+
+def _setting_flags() -> Iterator[Flag]:
+    for path, field in flag_fields().values():
         default = str(field.default).lower() if isinstance(field.default, bool) else str(field.default)
-        text = f"{path}: {field.description.removesuffix('.')}{f' ({default})' if default else ''}"
-        if isinstance(field.reader, Boolean):
-            group.add_argument(f"--{flag}", nargs="?", const="true", metavar="true|false", help=text)
-        else:
-            group.add_argument(f"--{flag}", metavar=flag.rpartition("-")[2].upper(), help=text)
-    compat.add_flags(parser)
+        yield of_field(field, f"{path}: {field.description.removesuffix('.')}{f' ({default})' if default else ''}")
 
 
-def flags_of(namespace: argparse.Namespace) -> dict[str, object]:
-    """Return the flags that were given, by the names that `load` knows."""
-    known = {*flag_fields(), *compat.FLAGS, *compat.WITHOUT_EFFECT}
-    flags = {name.replace("_", "-"): value for name, value in vars(namespace).items() if value is not None}
-    return {name: value for name, value in flags.items() if name in known}
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add every flag but `--config` to the help. A flag wins over the environment, the environment over the file."""
+    about = "Each overrides a field of the file, and the field's environment variable."
+    add_to_help(parser, _setting_flags(), "settings", about)
+    add_to_help(parser, compat.FLAGS, "accepted from older deployments")
 
 
-def _from_flags(flags: Mapping[str, object], diagnostics: list[Diagnostic]) -> Iterator[Override]:
-    texts = {flag: str(value).lower() if isinstance(value, bool) else str(value) for flag, value in flags.items()}
-    fields = flag_fields()
-    for flag in texts.keys() - {*fields, *compat.FLAGS, *compat.WITHOUT_EFFECT}:
-        meant = did_you_mean(flag, [*fields, *compat.FLAGS])
-        diagnostics.append(unknown("flag", f"--{flag}", f"--{meant}" if meant else None, ()))
-    yield from compat.from_flags(texts, diagnostics)
-    for flag, (path, _) in fields.items():
-        if flag in texts:
-            yield path, compat.at_flag(flag, texts[flag])
+def _from_flags(flags: Mapping[str, str], diagnostics: list[Diagnostic]) -> Iterator[Override]:
+    yield from compat.from_flags(flags, diagnostics)
+    for flag, (path, _) in flag_fields().items():
+        if flag in flags:
+            yield path, compat.at_flag(flag, flags[flag])

@@ -74,18 +74,22 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def _wants_dry_run(arguments: list[str]) -> bool:
     import argparse  # noqa: PLC0415  in a pod there are no arguments
 
-    from kube_node_ready import version  # noqa: PLC0415
+    from kube_node_ready import version  # noqa: PLC0415  as above
+    from kube_node_ready.settings.flags import Flag, add_to_help, parse  # noqa: PLC0415  as above
+    from kubekit.diagnostics import DiagnosticsError  # noqa: PLC0415  as above
 
     parser = argparse.ArgumentParser(
         prog="kube-node-ready-worker", description=_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     version.add_flag(parser)
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="the same checks and exit codes, but NODE_NAME is not needed and the report goes to the log",
-    )
-    return bool(parser.parse_args(arguments).dry_run)
+    about = "the same checks and exit codes, but NODE_NAME is not needed and the report goes to the log"
+    dry_run = Flag("dry-run", "", about)
+    add_to_help(parser, [dry_run])
+    flags, mistakes = parse(parser, arguments, [dry_run])
+    if mistakes:
+        sys.stderr.write(f"kube-node-ready-worker: {DiagnosticsError(mistakes).listed('command line')}\n")
+        sys.exit(ExitCode.INVALID)
+    return dry_run.name in flags
 
 
 def work(environ: Mapping[str, str], *, folder: str | os.PathLike[str] = SERVICE_ACCOUNT, dry_run: bool = False) -> int:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kube_node_ready import __version__
 from kube_node_ready.settings import config, images, worker
 from kube_node_ready.settings.controller import CONFIG, Taint
+from kube_node_ready.settings.flags import parse
 from kube_node_ready.settings.structs import Section, leaves, table
 from kube_node_ready.settings.worker_pod import CHECKS, Image
 from tests import specification
@@ -318,10 +319,10 @@ def test_the_namespace_is_the_files_the_pods_the_accounts_or_kube_system(tmp_pat
     assert load().worker.namespace == "kube-system"
 
 
-def flags(*words: str) -> dict[str, object]:
-    parser = argparse.ArgumentParser()
-    config.add_flags(parser)
-    return config.flags_of(parser.parse_args(words))
+def flags(*words: str) -> dict[str, str]:
+    arguments = parse(argparse.ArgumentParser(), words, config.flags())
+    assert not arguments.diagnostics
+    return arguments.flags
 
 
 @pytest.mark.parametrize(
@@ -344,6 +345,10 @@ def flags(*words: str) -> dict[str, object]:
         (["--zap-devel", "--log-level=warn"], "logging.level", "warn"),
         (["--zap-devel=false"], "logging.level", "info"),
         (["-v=4"], "logging.level", "debug"),
+        (["-v", "4"], "logging.level", "debug"),
+        (["-v4"], "logging.level", "debug"),
+        (["--dry-run", "false"], "dry_run", False),
+        (["--dry-run", "--log-level=warn"], "dry_run", True),
         (["--v=2"], "logging.level", "info"),
         (["--zap-time-encoding=iso8601"], "warnings", ("--zap-time-encoding has no effect",)),
     ],

@@ -334,7 +334,6 @@ def test_an_error_in_a_variable_names_the_variable(variables: dict[str, str], ex
             '--zap-log-level: logging.level: "loud" is invalid; expected debug, info, warn or error',
         ),
         ({"zap_devel": "maybe"}, '--zap-devel: "maybe" is invalid; expected true or false'),
-        ({"log_levle": "info"}, "--log-levle: unknown flag; did you mean --log-level?"),
     ],
 )
 def test_an_error_in_a_flag_names_the_flag(given: dict[str, object], expected: str) -> None:

@@ -321,7 +321,7 @@ class TestProcess:
         [
             ("--version", 0, "kube-node-ready-worker "),
             ("--help", 0, "exit codes:"),
-            ("--frobnicate", 2, "unrecognized arguments"),
+            ("--frobnicate", 2, "--frobnicate: unknown flag"),
         ],
     )
     def test_help_version_and_usage_errors_are_printed(self, argument: str, code: int, words: str) -> None:
