@@ -210,7 +210,7 @@ class Simulated:
             "KUBERNETES_SERVICE_PORT": str(self.cluster.port),
             "KUBE_NODE_READY_WORKER_CONFIG": json.dumps(CHECKS),
         }
-        loaded = agent_settings.load(flags.parse(self._flags), environ)
+        loaded = agent_settings.load(flags.parse(self._flags).flags, environ)
         found = cluster_access.choose(loaded, self._folder)
         assert isinstance(found, cluster_access.InCluster)
         self._agent = process.assemble(loaded, found, "pod-1", self.clock)

@@ -51,7 +51,8 @@ def main(words: Sequence[str]) -> NoReturn:
 def run(words: Sequence[str], environ: Mapping[str, str], *, folder: Folder = SERVICE_ACCOUNT) -> int:
     """Run the process, and return its exit code. `folder` is where the ServiceAccount is mounted."""
     try:
-        settings = load(flags.parse(words), environ)
+        arguments = flags.parse(words)
+        settings = load(arguments.flags, environ, known=arguments.diagnostics)
         log.configure(settings.checks.log_level, settings.checks.log_format)
         for warning in settings.warnings:
             log.log("Configuration accepted with warning", level="warn", note=warning)

@@ -5,7 +5,7 @@ A flag overrides its variable. Settings of the checks that are not in the table 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -15,10 +15,10 @@ from kube_node_ready.api.contract import VERIFIED_LABEL
 from kube_node_ready.checks.settings import Settings as CheckSettings
 from kube_node_ready.checks.settings import is_host
 from kube_node_ready.settings import worker
-from kube_node_ready.settings.engine import Field
+from kube_node_ready.settings.engine import Decoder, Field
 from kube_node_ready.settings.field_types import EFFECT, LABEL, LABEL_VALUE, QUALIFIED_NAME, SUBDOMAIN
 from kube_node_ready.settings.readers import INVALID, OneOf, Reader, Seconds, Switch, TextThat, Whole
-from kubekit.diagnostics import Diagnostic, DiagnosticsError, Location, invalid
+from kubekit.diagnostics import Diagnostic, DiagnosticsError
 from kubekit.suggestions import did_you_mean
 
 DRY_RUN_NODE = "dry-run-node"
@@ -155,27 +155,33 @@ FIELDS = (
 )
 
 
-def load(flags: Mapping[str, str], environ: Mapping[str, str], *, files: bool = True) -> Settings:
+def load(
+    flags: Mapping[str, str], environ: Mapping[str, str], *, files: bool = True, known: Sequence[Diagnostic] = ()
+) -> Settings:
     """Load the settings of this process, or raise one DiagnosticsError with everything that is wrong with them.
 
-    Without `files`, none is opened: for variables that come from elsewhere, as from a cluster.
+    Without `files`, none is opened: for variables that come from elsewhere, as from a cluster. `known` is what is wrong
+    with the command line.
     """
-    diagnostics: list[Diagnostic] = []
+    decoder = Decoder()
     values: dict[str, Any] = {}  # each reader returns what its field holds
+    uncertain: set[str] = set()
+    checks = _checks(environ, decoder.diagnostics, uncertain, files=files)
     for field in FIELDS:
         source, text = _written(field, flags, environ)
         if not source:
             continue
-        value = field.reader.parse(text)
+        value = decoder.read_field(field, text, source)
         if value is INVALID:
-            diagnostics.append(invalid("", *field.reader.problem(text), Location(source)))
+            uncertain.add(field.name)
         elif field.name:
             values[field.name] = value
-    checks = _checks(environ, diagnostics, files=files)
+            uncertain.discard(field.name)
     checks = checks._replace(**{name: values.pop(name) for name in values.keys() & set(CheckSettings._fields)})
     warnings = tuple(_near_misses(environ))
     settings = _complete(Settings(checks, kubeconfig_by_flag="kubeconfig" in flags, warnings=warnings, **values))
-    if diagnostics := diagnostics or list(_violations(settings)):
+    violations = [violation for violation, *names in _violations(settings) if uncertain.isdisjoint(names)]
+    if diagnostics := [*known, *decoder.diagnostics, *violations]:
         raise DiagnosticsError(diagnostics)
     return settings
 
@@ -188,14 +194,22 @@ def _written(field: Field, flags: Mapping[str, str], environ: Mapping[str, str])
     return (field.variable, text) if text and not _SERVICE_ADDRESS.fullmatch(text) else ("", "")
 
 
-def _checks(environ: Mapping[str, str], diagnostics: list[Diagnostic], *, files: bool) -> CheckSettings:
+def _checks(
+    environ: Mapping[str, str], diagnostics: list[Diagnostic], uncertain: set[str], *, files: bool
+) -> CheckSettings:
+    """Read what is set as for a worker, and add the names of fields that are invalid to the uncertain ones."""
     defaults = {"checkTimeoutSeconds": _CHECK_DEFAULTS.check_timeout_seconds}
     try:
         written = worker.written(environ) if files else worker.in_variable(environ)
-        return worker.read([("defaults", defaults, ""), *written])
-    except DiagnosticsError as error:
+        settings, invalid = worker.decode([("defaults", defaults, ""), *written])
+    except DiagnosticsError as error:  # a source is not readable at all
         diagnostics.extend(error.diagnostics)
+        uncertain.update(CheckSettings._fields)
         return CheckSettings()
+    diagnostics.extend(invalid)
+    fields = worker.TABLE.fields
+    uncertain.update(fields[diagnostic.path].name for diagnostic in invalid if diagnostic.path in fields)
+    return settings
 
 
 def _complete(settings: Settings) -> Settings:
@@ -208,21 +222,29 @@ def _complete(settings: Settings) -> Settings:
     return replace(settings, node_name=name, checks=checks)
 
 
-def _violations(settings: Settings) -> Iterator[Diagnostic]:
+def _violations(settings: Settings) -> Iterator[tuple[Diagnostic, *tuple[str, ...]]]:
+    """Yield what is wrong with fields together, and the names of these fields."""
     checks = settings.checks
     if not settings.node_name:
         message = "is missing; expected the node's name, which a pod has from spec.nodeName; --dry-run needs none"
-        yield Diagnostic("--node-name (NODE_NAME)", message)
+        yield Diagnostic("--node-name (NODE_NAME)", message), "node_name", "dry_run"
     if checks.check_timeout_seconds > checks.timeout_seconds:
         expected = f"at most --initial-timeout (INITIAL_TIMEOUT), {checks.timeout_seconds:g}s"
-        yield _violation("--check-timeout (CHECK_TIMEOUT)", f"{checks.check_timeout_seconds:g}s", expected)
+        violation = _violation("--check-timeout (CHECK_TIMEOUT)", f"{checks.check_timeout_seconds:g}s", expected)
+        yield violation, "check_timeout_seconds", "timeout_seconds"
     if settings.check_interval < _SHORTEST_INTERVAL:
         expected = (
             f"at least {_SHORTEST_INTERVAL}s: every check sends requests to the API server and DNS, on every node"
         )
-        yield _violation("--check-interval (CHECK_INTERVAL)", f"{settings.check_interval:g}s", expected)
+        yield (
+            _violation("--check-interval (CHECK_INTERVAL)", f"{settings.check_interval:g}s", expected),
+            "check_interval",
+        )
     if checks.connectivity_matrix and not checks.connectivity_port:
-        yield _violation("--metrics-port (METRICS_PORT)", "0", "the port that other nodes connect to, such as 8080")
+        violation = _violation(
+            "--metrics-port (METRICS_PORT)", "0", "the port that other nodes connect to, such as 8080"
+        )
+        yield violation, "connectivity_matrix", "connectivity_port", "metrics_port"
 
 
 def _violation(path: str, value: str, expected: str) -> Diagnostic:

@@ -99,6 +99,11 @@ class Decoder:
         self._source = source
         return self._table(table, tree, "", base)
 
+    def read_field(self, field: Field, text: str, source: str) -> "Any":  # noqa: ANN401
+        """Read one setting that its source names, such as a variable: INVALID if it is reported."""
+        self._source = source
+        return self._value(field.reader, text, "")
+
     def _table(self, table: Table, value: object, path: str, base: object) -> object:
         if not isinstance(value, dict):
             self._invalid(table, value, path)

@@ -203,6 +203,16 @@ def variables() -> "Iterator[tuple[Field, str]]":
 
 def read(sources: "Iterable[Source]") -> Settings:
     """Read several sources, the strongest last. What is invalid is an error even where a stronger source overrides."""
+    settings, diagnostics = decode(sources)
+    if diagnostics:
+        from kubekit.diagnostics import DiagnosticsError  # noqa: PLC0415  only a mistake pays for it
+
+        raise DiagnosticsError(diagnostics)
+    return settings
+
+
+def decode(sources: "Iterable[Source]") -> "tuple[Settings, list[Diagnostic]]":
+    """Return what is valid in several sources, and a diagnostic for everything else."""
     decoder = Decoder()
     values: dict[str, Any] = {}
     for name, tree, text in sources:
@@ -213,12 +223,7 @@ def read(sources: "Iterable[Source]") -> Settings:
 
             decoder.diagnostics[known:] = with_lines(decoder.diagnostics[known:], text)
     settings = _DEFAULTS._replace(**values)
-    diagnostics = [*decoder.diagnostics, *_violations(settings)]
-    if diagnostics:
-        from kubekit.diagnostics import DiagnosticsError  # noqa: PLC0415  as above
-
-        raise DiagnosticsError(diagnostics)
-    return settings
+    return settings, [*decoder.diagnostics, *_violations(settings)]
 
 
 def _violations(settings: Settings) -> "Iterator[Diagnostic]":

@@ -355,9 +355,13 @@ class TestErrors:
     def test_several_errors_are_a_list(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert process.run(["--max-retries=many"], {"LOG_LEVEL": "loud"}) == 2
         assert capsys.readouterr().err.splitlines() == [
-            "kube-node-ready: 2 errors in the settings:",
+            "kube-node-ready: 3 errors in the settings:",
             '  - --max-retries: "many" is invalid; expected a whole number from 0 to 1000',
             '  - LOG_LEVEL: "loud" is invalid; expected debug, info, warn or error',
+            (
+                "  - --node-name (NODE_NAME): is missing; expected the node's name, which a pod has from "
+                "spec.nodeName; --dry-run needs none"
+            ),
         ]
 
     def test_without_a_cluster_connection_it_is_exit_code_3(

@@ -47,7 +47,8 @@ NAMED = {"NODE_NAME": "node-1"}
 
 
 def loaded(*words: str, **environ: str) -> Settings:
-    return load(flags.parse(words), NAMED | environ)
+    arguments = flags.parse(words)
+    return load(arguments.flags, NAMED | environ, known=arguments.diagnostics)
 
 
 def found(settings: Settings, path: str) -> object:
@@ -216,6 +217,44 @@ def test_all_errors_are_reported_together() -> None:
     assert len(errors("--max-retries=many", "--log-level=loud", CHECK_TIMEOUT="soon")) == 3
 
 
+def test_no_error_hides_another() -> None:
+    reported = errors(
+        "--max-retrys=3",
+        "chek",
+        "--mode",
+        "--log-level=loud",
+        NODE_NAME="",
+        MAX_RETRIES="many",
+        CHECK_TIMEOUT="400s",
+        KUBE_NODE_READY_WORKER_CONFIG='{"clok": false}',
+        INITIAL_TIMEOUT="5m",
+    )
+    assert [text.partition(":")[0] for text in reported] == [
+        "--max-retrys",
+        'unknown command "chek"; did you mean check?',
+        "--mode",
+        "KUBE_NODE_READY_WORKER_CONFIG",
+        "MAX_RETRIES",
+        "--log-level",
+        "--node-name (NODE_NAME)",
+        "--check-timeout (CHECK_TIMEOUT)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [
+        (["--node-name=a/b"], {"NODE_NAME": ""}),
+        (["--dry-run=maybe"], {"NODE_NAME": ""}),
+        (["--initial-timeout=soon"], {"CHECK_TIMEOUT": "400s"}),
+        ([], {"CHECK_TIMEOUT": "400s", "KUBE_NODE_READY_WORKER_CONFIG": '{"timeoutSeconds": "soon"}'}),
+        (["--enable-connectivity-matrix", "--metrics-port=0"], {"KUBE_NODE_READY_WORKER_CONFIG": "{"}),
+    ],
+)
+def test_what_only_follows_from_another_error_is_not_reported(words: list[str], variables: dict[str, str]) -> None:
+    assert len(errors(*words, **variables)) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "reported"),
     [
@@ -224,7 +263,7 @@ def test_all_errors_are_reported_together() -> None:
         (["--xyzzy"], "--xyzzy: unknown flag; --help lists all of them"),
         (["--max"], "--max: unknown flag; --help lists all of them"),
         (["chek"], 'unknown command "chek"; did you mean check?'),
-        (["--node-name"], "--node-name: expected one argument"),
+        (["--mode"], "--mode: is missing its value; expected once or continuous"),
     ],
 )
 def test_an_unknown_word_suggests_the_nearest_valid_one(words: list[str], reported: str) -> None:

@@ -176,7 +176,7 @@ def check_version(program: str) -> None:
 
 
 def check_dry_run(words: str) -> None:
-    loaded = daemonset_settings.load(flags.parse(words.split()), {}, files=False)
+    loaded = daemonset_settings.load(flags.parse(words.split()).flags, {}, files=False)
     assert loaded.dry_run
     assert loaded.checks.log_format == "console"
     assert loaded.checks.log_level == ("debug" if "debug" in words else "info")
