@@ -1,4 +1,4 @@
-"""Escape untrusted text for the terminal.
+"""Escape untrusted text for the terminal, and decide what it can show.
 
 Manifests, file names, servers and pods can contain escape sequences that clear a screen or forge a line, and characters
 that reverse or hide text. Every text that is printed passes through one of these functions: a line through
@@ -6,10 +6,13 @@ that reverse or hide text. Every text that is printed passes through one of thes
 """
 
 import json
+import os
 import re
 import unicodedata
 from collections.abc import Callable
+from typing import TextIO
 
+_WITHOUT_SEQUENCES = ("dumb", "unknown")
 # Controls, invisible formatting such as U+202E, lone surrogates, and the line ends that are not "\n".
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # Default_Ignorable_Code_Point of the Unicode standard, and the blank of Braille: `str.isprintable` holds for many of
@@ -18,6 +21,16 @@ _INVISIBLE = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+
+
+def has_colors(stream: TextIO) -> bool:
+    """Return whether escape sequences for colors and weight can be written there, and are wanted."""
+    return can_redraw(stream) and not os.environ.get("NO_COLOR")
+
+
+def can_redraw(stream: TextIO) -> bool:
+    """Return whether it is a terminal that can replace lines."""
+    return stream.isatty() and os.environ.get("TERM") not in _WITHOUT_SEQUENCES
 
 
 def on_one_line(text: str) -> str:

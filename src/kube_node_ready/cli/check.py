@@ -20,6 +20,7 @@ from kube_node_ready.cli.words import safe
 from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.settings import worker
 from kubekit.diagnostics import DiagnosticsError
+from kubekit.terminal import has_colors
 
 _COLORS = {
     Verdict.PASSED: "\033[32m",
@@ -60,7 +61,7 @@ def check(
         document = report.encode(os.environ.get("NODE_NAME") or os.uname().nodename, results).decode()
         stream.write(f"{words.escaped(document)}\n")
     else:
-        stream.writelines(f"{line}\n" for line in lines(results, color=_wants_color(stream)))
+        stream.writelines(f"{line}\n" for line in lines(results, color=has_colors(stream)))
         stream.write(f"{summary(results)}\n")
     if not all(result.ok for result in results):
         return ExitCode.FAILED
@@ -131,7 +132,3 @@ def _line(row: Sequence[str], widths: Sequence[int], color: str) -> str:
         reason,
     ]
     return "  ".join(cells).rstrip()
-
-
-def _wants_color(stream: TextIO) -> bool:
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

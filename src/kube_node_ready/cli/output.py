@@ -5,7 +5,6 @@ Event, must not be able to control the user's terminal. So lines are `rich.text.
 printable is replaced.
 """
 
-import os
 import shutil
 import sys
 from collections.abc import Iterable
@@ -17,25 +16,21 @@ from rich.text import Text
 
 from kube_node_ready.cli import words
 from kube_node_ready.cli.table import Style
+from kubekit.terminal import has_colors
 
 _PLAIN = Style()
 
 
 def console(stream: TextIO) -> Console:
     """Styles are for terminals, and not for those that ask for none."""
-    plain = not stream.isatty() or bool(os.environ.get("NO_COLOR")) or is_dumb()
     return Console(
         file=stream,
-        color_system=None if plain else "auto",
+        color_system="auto" if has_colors(stream) else None,
         force_terminal=stream.isatty(),
         markup=False,
         emoji=False,
         highlight=False,
     )
-
-
-def is_dumb() -> bool:
-    return os.environ.get("TERM") in ("dumb", "unknown")
 
 
 def style(stream: TextIO, wanted: Style = _PLAIN) -> Style:

@@ -21,6 +21,7 @@ from kube_node_ready.api.report import printable
 from kube_node_ready.cli import output, table, words
 from kube_node_ready.cli.fleet import GROUPS, NodeStatus
 from kube_node_ready.cli.table import Style
+from kubekit.terminal import can_redraw
 
 _ENTER = "\033[?1049h\033[?25l"  # another screen; no cursor
 _LEAVE = "\033[?25h\033[?1049l"
@@ -122,7 +123,7 @@ class Pipe:
 @contextmanager
 def live(style: Style = _PLAIN) -> Iterator[View]:
     """Yield what stdout needs. Signals that end or suspend the process restore the terminal first."""
-    if not sys.stdout.isatty() or output.is_dumb():
+    if not can_redraw(sys.stdout):
         yield Pipe(sys.stdout)
         return
     screen = Screen(sys.stdout, style)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
 from kubekit.diagnostics import Diagnostic, Severity
-from kubekit.terminal import in_json, on_one_line
+from kubekit.terminal import can_redraw, has_colors, in_json, on_one_line
 from kubernetes_daemonset.deploy.plan import Change, comparable
 from kubernetes_daemonset.deploy.rollout import Rollout
 from kubernetes_daemonset.manifest.dump import to_yaml
@@ -31,9 +31,7 @@ _BAR: Final = 16  # characters
 
 
 def colorize(text: str, color: str, to: TextIO | None = None) -> str:
-    stream = to or sys.stdout
-    plain = not color or not stream.isatty() or os.environ.get("NO_COLOR")
-    return text if plain else f"\033[{color}m{text}\033[0m"
+    return f"\033[{color}m{text}\033[0m" if color and has_colors(to or sys.stdout) else text
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -99,7 +97,7 @@ class Progress:
 
     def __call__(self, state: Rollout, trouble: str) -> None:
         line = on_one_line(f"{self._name}: {state}{f'; {trouble}' if trouble else ''}")
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if can_redraw(sys.stderr):
             self._bar = self._bar or _started_bar()
             self._bar.update(self._bar.task_ids[0], completed=state.certain, total=state.desired, description=line)
         elif line != self._last:

@@ -123,13 +123,18 @@ def test_colors_are_for_terminals_only(fake: FakeApi, tmp_path: Path, monkeypatc
             return True
 
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     plain, coloured = io.StringIO(), Terminal()
     for out in (plain, coloured):
         table.check(SETTINGS, a_kubeconfig(fake, tmp_path), out)
     assert "\033[" not in plain.getvalue()
     assert "\033[32mpassed" in coloured.getvalue()
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert not table._wants_color(coloured)
+    for name, value in (("TERM", "dumb"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+        plain = Terminal()
+        table.check(SETTINGS, a_kubeconfig(fake, tmp_path), plain)
+        assert "\033[" not in plain.getvalue()
+        monkeypatch.setenv("TERM", "xterm")
 
 
 def a_plugin(script: str, **further: object) -> dict[str, object]:

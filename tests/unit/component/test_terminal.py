@@ -242,6 +242,7 @@ def test_no_message_looks_like_two(run: Run, capsys: pytest.CaptureFixture[str])
 def test_colors_are_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     body = {"kind": "ConfigMap", "metadata": {"name": EVIL}, "data": {"a": EVIL}}
     change = Change(Ref("ConfigMap", EVIL, EVIL), None, body)
     ours = {f"\033[{color}m" for color in ("31", "32", "33", "36", "1", "0")}
@@ -253,3 +254,15 @@ def test_colors_are_ours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         for sequence in ours:
             text = text.replace(sequence, "")  # noqa: PLW2901
         assert not hidden(text)
+
+
+@pytest.mark.parametrize(("name", "value"), [("TERM", "dumb"), ("NO_COLOR", "1")])
+def test_there_are_no_escape_sequences_without_color_support(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    change = Change(Ref("ConfigMap", "a", "b"), None, {"kind": "ConfigMap", "metadata": {"name": "b"}})
+    for text in (output.difference(change), output.changes([change]), output.table(("A",), [["b"]])):
+        assert "\033" not in text

@@ -1,11 +1,12 @@
 """Text for a terminal: nothing that controls it or hides text gets through, and documents keep their meaning."""
 
+import io
 import json
 
 import pytest
 import yaml
 
-from kubekit.terminal import in_json, in_yaml, is_hidden, on_one_line
+from kubekit.terminal import can_redraw, has_colors, in_json, in_yaml, is_hidden, on_one_line
 
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\r\u202e\u2028\x85\u200b\U000e0041"
 
@@ -61,3 +62,35 @@ def test_yaml_in_double_quotes_reads_the_same_after_it_was_escaped() -> None:
     shown = in_yaml('"a\u202eb\U000e0041"')
     assert not any(map(is_hidden, shown))
     assert yaml.safe_load(shown) == "a\u202eb\U000e0041"
+
+
+class Stream(io.StringIO):
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "environ", "expected"),
+    [
+        (True, {"TERM": "xterm"}, (True, True)),
+        (True, {}, (True, True)),
+        (True, {"TERM": "xterm", "NO_COLOR": ""}, (True, True)),
+        (True, {"TERM": "xterm", "NO_COLOR": "1"}, (False, True)),
+        (True, {"TERM": "dumb"}, (False, False)),
+        (True, {"TERM": "unknown"}, (False, False)),
+        (False, {"TERM": "xterm"}, (False, False)),
+    ],
+)
+def test_escape_sequences_are_for_terminals_that_support_them(
+    monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool, environ: dict[str, str], expected: tuple[bool, bool]
+) -> None:
+    for name in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    stream = Stream(terminal=is_terminal)
+    assert (has_colors(stream), can_redraw(stream)) == expected
