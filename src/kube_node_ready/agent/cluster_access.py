@@ -13,8 +13,6 @@ from kube_node_ready.checks.settings import Settings as CheckSettings
 from kube_node_ready.log import log
 from kube_node_ready.settings.agent import Settings
 
-_REREAD_SECONDS = 60.0
-
 
 class InCluster:
     """Access with the pod's ServiceAccount. Its files are read each time: the kubelet renews the token."""
@@ -44,8 +42,9 @@ class FromKubeconfig:
 
     def access(self) -> Access:
         from kube_node_ready.checks import kubeconfig  # noqa: PLC0415  no pod needs it, nor YAML
+        from kubekit.credentials import REREAD_SECONDS  # noqa: PLC0415  as above
 
-        if self._access is None or time.monotonic() - self._read_at > _REREAD_SECONDS:
+        if self._access is None or time.monotonic() - self._read_at > REREAD_SECONDS:
             self._access, self._read_at = kubeconfig.load(self._paths), time.monotonic()
         return self._access
 

@@ -16,7 +16,7 @@ from kube_node_ready.checks.settings import Settings as CheckSettings
 from kube_node_ready.checks.settings import is_host
 from kube_node_ready.settings import worker
 from kube_node_ready.settings.engine import Decoder, Field
-from kube_node_ready.settings.field_types import EFFECT, LABEL, LABEL_VALUE, QUALIFIED_NAME, SUBDOMAIN
+from kube_node_ready.settings.field_types import EFFECT, LABEL, LABEL_VALUE, QUALIFIED_NAME, SERVICE_ADDRESS, SUBDOMAIN
 from kube_node_ready.settings.readers import INVALID, OneOf, Reader, Seconds, Switch, TextThat, Whole
 from kubekit.diagnostics import Diagnostic, DiagnosticsError
 from kubekit.suggestions import did_you_mean
@@ -24,8 +24,6 @@ from kubekit.suggestions import did_you_mean
 DRY_RUN_NODE = "dry-run-node"
 _SHORTEST_INTERVAL = 1
 _CLOSE = 0.85
-# Kubernetes sets variables for the Services of a pod's namespace; one called "metrics" makes METRICS_PORT an address.
-_SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://.*")
 _NOT_FOR_US = re.compile(r"KUBE.*|.*_SERVICE_.*|.*_PORT(_.*)?")
 _CHECK_DEFAULTS = CheckSettings(check_timeout_seconds=3)
 
@@ -191,7 +189,7 @@ def _written(field: Field, flags: Mapping[str, str], environ: Mapping[str, str])
     if field.flag in flags:
         return f"--{field.flag}", flags[field.flag]
     text = environ.get(field.variable, "")
-    return (field.variable, text) if text and not _SERVICE_ADDRESS.fullmatch(text) else ("", "")
+    return (field.variable, text) if text and not SERVICE_ADDRESS.fullmatch(text) else ("", "")
 
 
 def _checks(

@@ -15,6 +15,7 @@ from kube_node_ready.api.contract import SERVICE_ACCOUNT, WORKER_SETTINGS_VARIAB
 from kube_node_ready.settings import compat, images
 from kube_node_ready.settings.controller import CONFIG, Config
 from kube_node_ready.settings.engine import Decoder, Field
+from kube_node_ready.settings.field_types import SERVICE_ADDRESS
 from kube_node_ready.settings.flags import Flag, add_to_help, of_field
 from kube_node_ready.settings.rules import violations
 from kube_node_ready.settings.structs import is_scalar, leaves, manifest
@@ -33,7 +34,6 @@ _LABS_OWN = "KUBE_NODE_READY_LAB_"
 _SERVICE = re.compile(
     r"KUBE_NODE_READY_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
-_SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://.*")
 _INSTEAD = {
     "backoffLimit": "reconciliation.maxRetries counts attempts",
     "completions": "one worker runs for each attempt",
@@ -194,7 +194,7 @@ def _is_not_ours(name: str, text: str) -> bool:
     if name == WORKER_SETTINGS_VARIABLE or name.startswith(_LABS_OWN) or _SERVICE.fullmatch(name):
         return True
     # A Service called kube-node-ready-metrics makes KUBE_NODE_READY_METRICS_PORT, which is our name for metrics.port.
-    return name.endswith("_PORT") and bool(_SERVICE_ADDRESS.fullmatch(text))
+    return name.endswith("_PORT") and bool(SERVICE_ADDRESS.fullmatch(text))
 
 
 def _unknown_variable(name: str) -> Diagnostic:

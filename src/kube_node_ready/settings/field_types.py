@@ -1,8 +1,13 @@
 """The types of values that fields of the controller's configuration and of DaemonSet mode have."""
 
+import re
+
 from kube_node_ready.settings.engine import Entries
 from kube_node_ready.settings.readers import YEAR_SECONDS, Boolean, Choice, Duration, Number, Pattern
 from kubekit import names, quantities
+
+# Kubernetes sets variables for the Services of a pod's namespace; one called "metrics" makes METRICS_PORT an address.
+SERVICE_ADDRESS = re.compile(r"(tcp|udp|sctp)://.*")
 
 BOOLEAN = Boolean()
 DURATION = Duration()
