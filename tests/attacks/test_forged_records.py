@@ -58,6 +58,7 @@ def test_a_kubelet_does_not_open_its_own_gate_by_a_forged_record(
     labels = {"site": site.namespace}
     with operating(tmp_path, site.plane.kubeconfig(), config(site)) as operator:
         if when == "at registration":
+            time.sleep(1.1)  # creation timestamps are whole seconds, and the Node has to be younger than this leader
             annotations = {RECORD: passed_record(now())}
             kubelet.register(labels={**labels, LABEL: "true"}, annotations=annotations, taints=[site.gate])
             history = History(site.plane, kubelet.node)
@@ -73,9 +74,8 @@ def test_a_kubelet_does_not_open_its_own_gate_by_a_forged_record(
 
         site.until("a worker has failed", has_failed)
         assert not history.was_ever_open(site.gate.key)
-        if when == "later":
-            assert operator.logged("Verification record changed by another client", node=kubelet.node)
-            site.until("an Event shows it", lambda: "RecordChanged" in {e.reason for e in site.events(kubelet.node)})
+        assert operator.logged("Verification record changed by another client", node=kubelet.node)
+        site.until("an Event shows it", lambda: "RecordChanged" in {e.reason for e in site.events(kubelet.node)})
 
 
 def test_a_forged_record_of_failures_removes_nothing(site: Site, kubelet: Kubelet, tmp_path: Path) -> None:
@@ -195,7 +195,8 @@ def test_one_kubelet_does_not_spend_the_budgets_of_other_pools(fleet: Fleet, spe
 
     def is_handled() -> bool:
         spender.run_pods(lambda _: 1)
-        return not second.exists() or bool(fleet.event_messages(spender.node, "RemovalBlocked"))
+        reasons = fleet.event_messages(spender.node, "RemovalBlocked")
+        return not second.exists() or any("was removed" in reason for reason in reasons)
 
     fleet.until("its second Node is handled", is_handled)
     assert second.exists(), "and pool-b has paid for it"

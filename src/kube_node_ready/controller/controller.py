@@ -45,7 +45,7 @@ class Controller:
         """Reconcile indefinitely, `reconciles` nodes at a time."""
         await self._cache.wait_for_sync()
         self._queue.clear()  # keys from the time as a standby would distort the metric of waiting times
-        self._cache.records.expect_no_others()
+        self._cache.records.expect_no_others(datetime.now(UTC))
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._resync())
             for _ in range(reconciles):

@@ -1,6 +1,7 @@
 """Recognize verification records that another client wrote, by the records that this process sent."""
 
 from collections.abc import Callable
+from datetime import datetime
 
 from kube_node_ready.api.record import Outcome, VerificationRecord, decode_record, encode_record
 from kube_node_ready.verification.model import Node
@@ -14,13 +15,13 @@ class OwnRecords:
 
     def __init__(self, on_forgery: Callable[[], None]) -> None:
         self._on_forgery = on_forgery
-        self._is_only_writer = False
+        self._only_writer_since: datetime | None = None
         self._sent: dict[str, tuple[int, ...]] = {}
         self._forged: set[str] = set()
 
-    def expect_no_others(self) -> None:
+    def expect_no_others(self, now: datetime) -> None:
         """From now on, no other controller writes records."""
-        self._is_only_writer = True
+        self._only_writer_since = now
 
     def sent(self, node: Node, record: VerificationRecord) -> None:
         read_back = hash(decode_record(encode_record(record)))
@@ -32,8 +33,14 @@ class OwnRecords:
             if before:
                 self._sent.pop(before.uid, None)
             return
-        is_change = before and before.uid == after.uid and before.record != after.record
-        if not self._is_only_writer or not is_change or after.record.outcome is Outcome.PENDING:
+        since = self._only_writer_since
+        if not since or after.record.outcome is Outcome.PENDING:
+            return
+        if before and before.uid == after.uid:
+            is_change = before.record != after.record
+        else:  # a Node that appears with a verdict: one that is older might have it from an earlier controller
+            is_change = after.created is not None and after.created > since
+        if not is_change:
             return
         if hash(after.record) not in self._sent.get(after.uid, ()):
             self._forged.add(after.name)

@@ -55,6 +55,7 @@ class Node(Struct, frozen=True):
     has_annotations: bool = True
     record_text: str | None = None
     """The annotation with the record, for the patch that opens the gate. None if there is none, empty if it is long."""
+    created: datetime | None = None
 
 
 class State(StrEnum):

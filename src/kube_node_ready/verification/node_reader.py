@@ -47,6 +47,7 @@ def read_node(wire: objects.Node, policy: Policy) -> Node:
         removal_paused=is_paused(annotations),
         has_labels=metadata.labels is not UNSET,
         has_annotations=metadata.annotations is not UNSET,
+        created=metadata.creation_timestamp,
     )
     # Only gates of such nodes are opened; the texts of all others would take memory.
     return replace(node, record_text=_kept(annotations.get(RECORD_ANNOTATION))) if policy.guards(node) else node

@@ -1,5 +1,7 @@
 """Records that another client wrote are recognized, and only those."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from msgspec.structs import replace
 
@@ -10,6 +12,8 @@ from kube_node_ready.verification.model import Node
 BEFORE = VerificationRecord(1, failures=1, outcome=Outcome.FAILED, cause=Cause.CHECKS, reason="dns")
 PROOF = VerificationRecord(2, outcome=Outcome.PASSED, seconds=1.5)
 NODE = Node("a", "uid-a", record=BEFORE)
+SINCE = datetime(2026, 11, 1, tzinfo=UTC)
+OLDER, YOUNGER = SINCE - timedelta(seconds=1), SINCE + timedelta(seconds=1)
 
 
 class Watched:
@@ -17,7 +21,7 @@ class Watched:
         self.forged = 0
         self.records = OwnRecords(self.count)
         if is_only_writer:
-            self.records.expect_no_others()
+            self.records.expect_no_others(SINCE)
 
     def count(self) -> None:
         self.forged += 1
@@ -62,8 +66,20 @@ def test_a_record_of_another_client_is_reported_once() -> None:
         (NODE, with_record(PROOF, uid="uid-b")),
         (NODE, with_record(VerificationRecord(1))),
         (NODE, None),
+        (None, replace(NODE, created=OLDER)),
+        (None, replace(NODE, created=YOUNGER, record=VerificationRecord(1))),
+        (None, replace(NODE, created=SINCE)),
     ],
-    ids=["seen first", "unchanged", "another node", "a request", "deleted"],
+    ids=[
+        "seen first",
+        "unchanged",
+        "another node",
+        "a request",
+        "deleted",
+        "of an earlier controller",
+        "a request at registration",
+        "as old as this leader",
+    ],
 )
 def test_what_is_not_a_changed_verdict_is_not_a_forgery(before: Node | None, after: Node | None) -> None:
     watched = Watched()
@@ -71,9 +87,18 @@ def test_what_is_not_a_changed_verdict_is_not_a_forgery(before: Node | None, aft
     assert not watched.forged
 
 
+@pytest.mark.parametrize("before", [None, NODE], ids=["a new node", "a new Node of the same name"])
+def test_a_verdict_on_a_node_that_registers_is_reported(before: Node | None) -> None:
+    watched = Watched()
+    watched.records.node_changed(before, replace(NODE, uid="uid-b", created=YOUNGER))
+    assert watched.forged == 1
+    assert watched.records.take_forgery("a")
+
+
 def test_a_standby_reports_nothing() -> None:
     watched = Watched(is_only_writer=False)
     watched.records.node_changed(NODE, with_record(PROOF))
+    watched.records.node_changed(None, replace(NODE, created=YOUNGER))
     assert not watched.forged
 
 

@@ -6,6 +6,7 @@ tests/cluster does the same on a real API server.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -177,7 +178,7 @@ def test_a_lost_lease_ends_the_process() -> None:
 
 def test_a_record_of_another_client_is_reported() -> None:
     async def check(world: World) -> None:
-        world.cache.records.expect_no_others()
+        world.cache.records.expect_no_others(datetime.now(UTC))
         world.node()
         world.record(VerificationRecord(1, outcome=Outcome.PASSED))
         for _ in range(2):
