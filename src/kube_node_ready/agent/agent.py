@@ -172,8 +172,8 @@ class Agent:
             case DiscardAttempt(attempt):
                 self._state = self._state.without_attempt(attempt.number)
             case OpenGate() | WriteStatus() | CloseGate() | EmitEvent():
+                self._pace.wrote(self._node.name)  # before the write, so that one that fails counts, too
                 self._node.write(effect, decision.policy)
-                self._pace.wrote(self._node.name)
                 transition_log.effect_applied(effect, decision)
                 self._remember(effect)
             case _:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kube_node_ready import log
+from kube_node_ready.kube.pace import Pace
 from tests.support.agent_model import Simulated, simulated
 from tests.support.check_servers import http_json
 from tests.support.scenarios import agent
@@ -114,6 +115,23 @@ def test_a_missing_permission_is_retried_later(world: Simulated) -> None:
     assert not world.condition()
     world.clock.time += timedelta(minutes=11)
     world.until("the condition follows", lambda: world.condition().get("status") == "True")
+
+
+def test_writes_that_fail_count_in_the_pace(world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another client could make all of them fail."""
+    counted: list[str] = []
+    patched: list[str] = []
+
+    def refuse(path: str, *_: object) -> bytes:
+        patched.append(path)
+        return http_json({"kind": "Status", "message": "no", "reason": "Invalid"}, 422)
+
+    monkeypatch.setattr(Pace, "wrote", lambda _, node: counted.append(node))
+    monkeypatch.setattr(world.cluster, "_patch", refuse)
+    world.join(GATE, labels={})
+    world.start(*ONCE)
+    world.until("patches fail", lambda: len(patched) == 4)
+    assert counted == ["node-1"] * 4
 
 
 def test_a_patch_that_is_always_rejected_is_reported(
