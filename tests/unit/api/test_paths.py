@@ -1,7 +1,7 @@
 """Paths of the Kubernetes API: what becomes part of one, and that nothing else builds them."""
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -79,31 +79,112 @@ ALLOWED = {
     "kube_node_ready/checks/api_server.py": "the path of the discovery document, which has no names in it",
 }
 JOINED = {
-    **BUILDERS,
-    "kube_node_ready/checks/access.py": "file names in the folder of the ServiceAccount",
-    "kube_node_ready/checks/settings.py": "the path of a URL that the configuration names, for that server only",
-    "kube_node_ready/cli/installation.py": "a text for people: which ConfigMap, and its key",
-    "kube_node_ready/cli/cluster.py": "the User-Agent",
-    "kube_node_ready/agent/api.py": "the User-Agent",
-    "kube_node_ready/agent/place.py": "a text for people",
-    "kube_node_ready/controller/karpenter.py": "an apiVersion; `collection_path` validates it",
-    "kube_node_ready/kube/client.py": "the User-Agent, and the name of a kind for logs",
-    "kube_node_ready/kube/leader_election.py": "a text for people",
-    "kube_node_ready/verification/patches.py": "JSON pointers",
-    "kubekit/connection.py": "a file descriptor under /proc",
-    "kubekit/kubeconfig.py": "file names in the folder of the ServiceAccount, and the URL of a server",
-    "kubekit/names.py": "regular expressions",
-    "kubekit/proxy.py": "the URL of a proxy",
-    "kubernetes_daemonset/cli/folders.py": "a file descriptor under /proc",
-    "kubernetes_daemonset/render/annotations.py": "the value of an annotation",
-    "kubernetes_daemonset/backends/pulumi.py": "names of Pulumi resources",
-    "kubernetes_daemonset/deploy/terraform.py": "file names in Terraform code",
-    "kubernetes_daemonset/deploy/plan.py": "a text for people",
-    "kubernetes_daemonset/manifest/registry_logins.py": "the repository of an image",
-    "kubernetes_daemonset/render/resources.py": "an apiVersion that is a constant",
-    "kubernetes_daemonset/validation/rules/images.py": "a regular expression",
+    # the User-Agent
+    "kube_node_ready/agent/api.py": {
+        "f'kube-node-ready/{__version__}'",
+    },
+    # a text for people
+    "kube_node_ready/agent/place.py": {
+        "f'{bound.namespace}/{bound.pod.name}'",
+    },
+    # file names in the folder of the ServiceAccount
+    "kube_node_ready/checks/access.py": {
+        "f'{folder}/ca.crt'",
+        "f'{folder}/token'",
+    },
+    # the path of a URL that the configuration names, for that server only
+    "kube_node_ready/checks/settings.py": {
+        "f'/{path}'",
+    },
+    # the User-Agent
+    "kube_node_ready/cli/cluster.py": {
+        "f'kube-node-ready-cli/{__version__}'",
+    },
+    # a text for people: which ConfigMap, and its key
+    "kube_node_ready/cli/installation.py": {
+        "f'{config_map.metadata.name}/{_FILE}'",
+    },
+    # an apiVersion; `collection_path` validates it
+    "kube_node_ready/controller/karpenter.py": {
+        "f'{_GROUP}/{version}'",
+    },
+    # the User-Agent, and the name of a kind for logs
+    "kube_node_ready/kube/client.py": {
+        "'/'.join(kind[::2])",
+        "f'kube-node-ready-controller/{__version__}'",
+    },
+    # a text for people
+    "kube_node_ready/kube/leader_election.py": {
+        "f'the Lease {self.namespace}/{self.name}'",
+    },
+    # JSON pointers
+    "kube_node_ready/verification/patches.py": {
+        "f'/metadata/annotations/{_escaped(RECORD_ANNOTATION)}'",
+        "f'/metadata/labels/{_escaped(policy.label)}'",
+        "f'/metadata/{where}'",
+        "f'/metadata/{where}/{_escaped(key)}'",
+        "f'/spec/taints/{at}'",
+        "f'/spec/taints/{at}/effect'",
+        "f'/spec/taints/{at}/key'",
+    },
+    # a file descriptor under /proc
+    "kubekit/connection.py": {
+        "f'/proc/self/fd/{descriptor}'",
+    },
+    # file names in the folder of the ServiceAccount, and the URL of a server
+    "kubekit/kubeconfig.py": {
+        "f'https://{name}:{port}'",
+        "f'{folder}/namespace'",
+        "f'{folder}/token does not exist; the pod needs a ServiceAccount whose token is mounted'",
+        "f'{folder}/token'",
+    },
+    # regular expressions
+    "kubekit/names.py": {
+        "f'((?=[^/]{{1,253}}/){_DOMAIN}/)?{_NAME}'",
+        "f'((?=[^/]{{1,253}}/){_STRICT_DOMAIN}/)?{_NAME}'",
+    },
+    # the URL of a proxy
+    "kubekit/proxy.py": {
+        "f'http://{url}'",
+        "f'{self.scheme}://{address(self.host, self.port)}'",
+    },
+    # names of Pulumi resources
+    "kubernetes_daemonset/backends/pulumi.py": {
+        "f\"{self.pulumi_resource_name}/{body['kind']}/{body['metadata']['name']}\"",
+        "f'core/{version}'",
+    },
+    # a file descriptor under /proc
+    "kubernetes_daemonset/cli/folders.py": {
+        "f'/proc/self/fd/{opened}'",
+    },
+    # a text for people
+    "kubernetes_daemonset/deploy/plan.py": {
+        "f'{self.namespace}/'",
+    },
+    # file names in Terraform code
+    "kubernetes_daemonset/deploy/terraform.py": {
+        "f'${{file(\"${{path.module}}/{_file(name)}\")}}'",
+    },
+    # the repository of an image
+    "kubernetes_daemonset/manifest/registry_logins.py": {
+        "f'/{rest}'",
+        "f'https://{key}'",
+        "f'library/{rest}'",
+    },
+    # the value of an annotation
+    "kubernetes_daemonset/render/annotations.py": {
+        "f'{naming.namespace(manifest)}/{manifest.metadata.name}'",
+    },
+    # an apiVersion that is a constant
+    "kubernetes_daemonset/render/resources.py": {
+        "f'{_RBAC}/v1'",
+    },
+    # a regular expression
+    "kubernetes_daemonset/validation/rules/images.py": {
+        "f'({_REGISTRY}/)?{_PATH_PART}(/{_PATH_PART})*'",
+    },
 }
-"""Modules that put something before or behind a slash, and what they make of it. None of it is a path of the API."""
+"""Expressions outside the builders that put a value beside a slash, by module. None of them is a path of the API."""
 
 
 def texts(tree: ast.Module) -> Iterator[str]:
@@ -121,9 +202,9 @@ def names_the_api(tree: ast.Module) -> bool:
     return any(text in bare or text.removeprefix("/").startswith(roots) for text in texts(tree))
 
 
-def joins_paths(tree: ast.Module) -> bool:
-    """Whether a value and a slash become one text: in an f-string, by + or %, `format`, `join` or `urljoin`."""
-    return any(_joins(node) for node in ast.walk(tree))
+def joined_paths(tree: ast.Module) -> set[str]:
+    """Expressions that make one text of a value and a slash: an f-string, + or %, `format`, `join` or `urljoin`."""
+    return {ast.unparse(node) for node in ast.walk(tree) if _joins(node)}
 
 
 def _joins(node: ast.AST) -> bool:
@@ -154,17 +235,18 @@ def _has_slash(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and "/" in node.value
 
 
-def modules_that(build: Callable[[ast.Module], bool]) -> set[str]:
-    modules = (module for module in SOURCE.rglob("*.py") if not module.name.endswith("_pb2.py"))
-    return {str(module.relative_to(SOURCE)) for module in modules if build(ast.parse(module.read_text()))}
+def modules() -> dict[str, ast.Module]:
+    paths = (path for path in SOURCE.rglob("*.py") if not path.name.endswith("_pb2.py"))
+    return {str(path.relative_to(SOURCE)): ast.parse(path.read_text()) for path in paths}
 
 
 def test_no_path_of_the_api_is_built_elsewhere() -> None:
-    assert modules_that(names_the_api) == set(ALLOWED)
+    assert {module for module, tree in modules().items() if names_the_api(tree)} == set(ALLOWED)
 
 
 def test_nothing_is_appended_to_a_path_elsewhere() -> None:
-    assert modules_that(joins_paths) == set(JOINED)
+    found = {module: joined_paths(tree) for module, tree in modules().items() if module not in BUILDERS}
+    assert {module: expressions for module, expressions in found.items() if expressions} == JOINED
 
 
 @pytest.mark.parametrize(
@@ -183,7 +265,7 @@ def test_nothing_is_appended_to_a_path_elsewhere() -> None:
     ],
 )
 def test_a_name_that_is_appended_to_a_path_is_found(code: str) -> None:
-    assert joins_paths(ast.parse(code))
+    assert joined_paths(ast.parse(code))
 
 
 @pytest.mark.parametrize(
