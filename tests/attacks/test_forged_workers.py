@@ -4,6 +4,7 @@ The attacker holds one kubelet's credentials, and knows the UIDs of other nodes.
 that have the names and labels of their workers, and writes the status of these pods.
 """
 
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from lightkube.core.exceptions import ApiError
+from lightkube.resources.core_v1 import Node
 
 import lab
 from tests.attacks.history import History
@@ -113,6 +115,20 @@ def test_pending_mirror_pods_made_later_do_not_stop_verification(site: Site, att
         take_slots(attacker, site, 2 * SLOTS)
         second = site.join(group="second").names[0]
         site.until("another one, too", lambda: site.released(second), PATIENCE)
+
+
+def test_nodes_that_are_deleted_give_their_slots_back(site: Site, tmp_path: Path) -> None:
+    """Their workers are still there, or are being deleted (D8)."""
+    settings = config(site, management={}, maxConcurrentVerifications=SLOTS)
+    with operating(tmp_path, site.plane.kubeconfig(), settings):
+        hanging = site.join(SLOTS, group="hanging", verdict=lab.HANGS).names
+        site.until("all slots are in use", lambda: {worker.node_name for worker in site.workers()} == set(hanging))
+        (name,) = site.join(group="new").names
+        time.sleep(2)
+        assert not site.released(name), "no slot is free"
+        for node in hanging:
+            site.plane.client.delete(Node, node)
+        site.until("a new node is verified", lambda: site.released(name), 10)
 
 
 def test_forged_mirror_pods_do_not_remove_a_new_node(site: Site, attacker: Kubelet, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from lightkube.resources.core_v1 import Node
 import lab
 from lab import waiting
 from tests.support.cli import Console, install
-from tests.support.controller_process import operating
+from tests.support.controller_process import Operator, operating
 from tests.support.site import Site
 
 _API = "admissionregistration.k8s.io/v1"
@@ -68,6 +68,17 @@ def fill_annotations(site: Site, name: str) -> None:
     site.plane.client.patch(Node, name, {"metadata": {"annotations": {key: value}}})
 
 
+def check_reports(site: Site, operator: Operator, name: str, write: str, message: str) -> None:
+    """`status`, `explain` and the metric show which write was rejected, and the first two show the server's message."""
+    for command in ("status", "explain"):
+        shown = " ".join(Console(site).ask(command, name).stdout.split())
+        assert f"rejected the {write}" in shown, command
+        assert message in shown, command
+        assert f"{name} is verified" not in shown
+    page = operator.ask("/metrics", server=0)
+    assert f'kube_node_ready_node_writes_rejected_total{{write="{write}"}} 1.0' in page
+
+
 @pytest.mark.usefixtures("no_release")
 def test_a_release_that_the_server_rejects_is_visible(site: Site, tmp_path: Path) -> None:
     (name,) = site.join().names
@@ -78,23 +89,19 @@ def test_a_release_that_the_server_rejects_is_visible(site: Site, tmp_path: Path
         site.until("an Event shows it", lambda: "ReleaseRejected" in {event.reason for event in site.events(name)})
         assert "taints are frozen" in site.condition(name)["message"]
         assert site.condition(name)["status"] != "True"
-        for command in ("status", "explain"):
-            shown = " ".join(Console(site).ask(command, name).stdout.split())
-            assert "rejected the release" in shown, command
-            assert "taints are frozen" in shown, command
-            assert f"{name} is verified" not in shown
-        page = operator.ask("/metrics", server=0)
-        assert 'kube_node_ready_node_writes_rejected_total{write="release"} 1.0' in page
+        check_reports(site, operator, name, "release", "taints are frozen")
     assert site.policy.is_gated(site.node(name))
 
 
 def test_a_record_that_the_server_rejects_is_visible(site: Site, tmp_path: Path) -> None:
     (name,) = site.join(verdict=lab.fails()).names
     fill_annotations(site, name)
-    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+    install(site, site.config())
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
         site.until("the condition shows it", lambda: site.condition(name).get("reason") == "RecordRejected")
         site.until("an Event shows it", lambda: "RecordRejected" in {event.reason for event in site.events(name)})
         assert "annotations" in site.condition(name)["message"]
+        check_reports(site, operator, name, "record", "annotations")
     assert site.policy.is_gated(site.node(name))
 
 
@@ -124,10 +131,12 @@ def unreachable_webhook(site: Site) -> Iterator[None]:
 def test_a_release_that_a_webhook_prevents_is_visible(site: Site, tmp_path: Path) -> None:
     (name,) = site.join().names
     waiting.until("the webhook is in force", lambda: "failed calling webhook" in error_of_a_write(site, name), 60)
-    with operating(tmp_path, site.plane.kubeconfig(), site.config()):
+    install(site, site.config())
+    with operating(tmp_path, site.plane.kubeconfig(), site.config()) as operator:
         site.until("the condition shows it", lambda: site.condition(name).get("reason") == "ReleaseRejected")
         site.until("an Event shows it", lambda: "ReleaseRejected" in {event.reason for event in site.events(name)})
         assert "failed calling webhook" in site.condition(name)["message"]
+        check_reports(site, operator, name, "release", "failed calling webhook")
     assert site.policy.is_gated(site.node(name))
 
 
