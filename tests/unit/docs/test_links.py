@@ -24,6 +24,12 @@ LONGEST = 120
 LONGEST_README = 150
 
 
+def missing_tests(text: str) -> list[str]:
+    """Paths of tests that do not exist. Without a folder, one is in tests/attacks."""
+    named = re.findall(r"`(tests/[\w/.]+|test_\w+\.py)`", text)
+    return [name for name in named if not (ROOT / ("" if "/" in name else "tests/attacks") / name).exists()]
+
+
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -53,6 +59,16 @@ def broken_links(page: Path) -> list[str]:
         if not target.exists() or (anchor and anchor not in anchors(target)):
             broken.append(link)
     return broken
+
+
+@pytest.mark.parametrize("page", ["docs/explanation/security.md", "SECURITY.md"])
+def test_the_tests_that_show_a_promise_exist(page: str) -> None:
+    assert missing_tests((ROOT / page).read_text()) == []
+
+
+def test_a_test_that_does_not_exist_is_found() -> None:
+    text = "`test_no_such_attack.py`, `tests/unit/test_probes.py`, `tests/unit/test_none.py`, `tests/none/`"
+    assert missing_tests(text) == ["test_no_such_attack.py", "tests/unit/test_none.py", "tests/none/"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
