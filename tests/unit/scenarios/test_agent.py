@@ -117,6 +117,26 @@ def test_a_missing_permission_is_retried_later(world: Simulated) -> None:
     world.until("the condition follows", lambda: world.condition().get("status") == "True")
 
 
+@pytest.mark.parametrize(("path", "status"), [("/api/v1/namespaces/kube-system/services/kube-dns", 403), ("/api", 401)])
+def test_a_deleted_role_binding_or_service_account_closes_no_gate_and_opens_none(
+    world: Simulated, path: str, status: int
+) -> None:
+    world.join(GATE, labels={})
+    world.start(*CONTINUOUS)
+    world.until("released", lambda: is_released(world))
+    sound = dict(world.cluster.answers)
+    world.cluster.answers[path] = http_json({"kind": "Status", "message": "no"}, status)
+    world.cluster.asked.clear()
+    world.until("six runs fail", lambda: [asked.partition("?")[0] for asked, _ in world.cluster.asked].count(path) == 6)
+    assert is_released(world)
+    world.unlabel()
+    world.add_taint(GATE)
+    world.stays(lambda: is_gated(world))
+    world.cluster.answers.clear()
+    world.cluster.answers |= sound
+    world.until("released", lambda: is_released(world))
+
+
 def test_writes_that_fail_count_in_the_pace(world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another client could make all of them fail."""
     counted: list[str] = []
