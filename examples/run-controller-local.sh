@@ -54,4 +54,9 @@ unset IFS
 [ "$kubeconfig" ] || fail 3 "there is no kubeconfig $named; KUBECONFIG names another one"
 
 echo "run-controller-local.sh: $("$folder/$program" --version), by $kubeconfig and $config" >&2
+placeholder=registry.example/team/kube-node-ready
+if [ -z "${KUBE_NODE_READY_WORKER_IMAGE_REPOSITORY-}" ] && grep -q "repository: *$placeholder *\$" "$config"; then
+    echo "run-controller-local.sh: warning: worker.image.repository is the placeholder $placeholder, which no node can" \
+        "pull; set KUBE_NODE_READY_WORKER_IMAGE_REPOSITORY, or no node passes" >&2
+fi
 exec "$folder/$program" --config="$config" --kubeconfig="$kubeconfig" --log-format=console "$@"

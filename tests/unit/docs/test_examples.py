@@ -121,6 +121,18 @@ def test_the_controller_gets_its_configuration_and_further_flags(checkout: Check
     assert f"--config={checkout.kubeconfig} " in checkout.run("controller", CONFIG_FILE=str(checkout.kubeconfig)).stdout
 
 
+def test_the_placeholder_of_the_workers_image_is_warned_of(checkout: Checkout) -> None:
+    warning = "warning: worker.image.repository is the placeholder registry.example/team/kube-node-ready"
+    assert warning in checkout.run("controller").stderr
+    chosen = {"KUBE_NODE_READY_WORKER_IMAGE_REPOSITORY": "registry.example/own"}
+    assert warning not in checkout.run("controller", **chosen).stderr
+    own = checkout.folder / "config.yaml"
+    own.write_text("worker: {image: {repository: registry.example/own}}")
+    assert warning not in checkout.run("controller", CONFIG_FILE=str(own)).stderr
+    own.write_text("worker:\n  image:\n    repository: registry.example/team/kube-node-ready\n")
+    assert warning in checkout.run("controller", CONFIG_FILE=str(own)).stderr
+
+
 def test_the_worker_gets_a_name_and_runs_outside_a_pod(checkout: Checkout) -> None:
     own = checkout.folder / "examples" / "worker-config.yaml"
     started, environ = checkout.run("worker", KUBERNETES_SERVICE_HOST="10.96.0.1").stdout.splitlines()

@@ -314,6 +314,14 @@ def test_the_line_is_in_the_source(message: str) -> None:
     assert calls_of_log()[message] >= CONSTANT[message]
 
 
+def test_the_page_lists_the_line_with_its_fields() -> None:
+    page = (ROOT / "docs" / "reference" / "operator.md").read_text()
+    rows = dict(re.findall(r"^\| `([^`]+)` \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE))
+    specified = {message: line.keys() - {"level", "msg", "timestamp", "pod"} for message, line in LINES.items()}
+    for message, fields in {**specified, **CONSTANT}.items():
+        assert fields - {"pod"} <= {*re.findall(r"`(\w+)`", rows[message])}, message
+
+
 def test_all_lines_are_compared() -> None:
     assert len(LINES) == 7
     assert sorted({*SAID, *CONSTANT} - LINES.keys()) == [
