@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 import lab
+from kube_node_ready import __version__
 from lab import waiting
 from tests.attacks.stolen import PATIENCE, Json, Request, Scene, a_stolen_token, denied
 from tests.support.chart_release import apply
@@ -229,7 +230,7 @@ CREATIONS: Mapping[str, tuple[Request, str]] = {
     "an SELinux role": (of_worker_security(seLinuxOptions={"role": "a"}), POWERFUL),
     "a port of the host": (of_worker(ports=[{"containerPort": 80, "hostPort": 80}]), POWERFUL),
     "another image": (of_worker(image=EVIL), rf"images .*: worker \({EVIL}\)$"),
-    "an image from a mirror": (of_worker(image=f"{MIRROR}:1.0.0-alpha.1"), "admissionPolicy.additionalWorkerImages"),
+    "an image from a mirror": (of_worker(image=f"{MIRROR}:{__version__}"), "admissionPolicy.additionalWorkerImages"),
     "another command": (of_worker(command=["/bin/sh"]), "commands.*: worker$"),
     "arguments": (of_worker(args=["-c", "evil"]), "commands.*: worker$"),
     "a lifecycle hook": (
@@ -239,7 +240,7 @@ CREATIONS: Mapping[str, tuple[Request, str]] = {
     "a probe": (of_worker(livenessProbe={"exec": {"command": ["/bin/sh"]}}), "probes.*: worker$"),
     "another container": (with_container(), rf"images .*: added \({EVIL}\)$"),
     "another container with the worker's image": (
-        with_container(image="kube-node-ready:1.0.0-alpha.1"),
+        with_container(image=f"kube-node-ready:{__version__}"),
         "images .*: added",
     ),
     "a variable from a Secret": (with_variable({"name": "A", "valueFrom": SECRET}), "variables.*: worker$"),

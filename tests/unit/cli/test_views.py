@@ -13,6 +13,7 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
+from kube_node_ready import __version__
 from kube_node_ready.api.objects import ConfigMap, Metadata, Taint
 from kube_node_ready.api.record import Cause, Outcome, VerificationRecord, decode_record
 from kube_node_ready.api.report import CheckResult, Report, TargetResult
@@ -636,7 +637,7 @@ class TestVerifyAgain:
 
 
 class TestWhatIsInstalled:
-    def a_map(self, chart: str = "kube-node-ready-1.0.0-alpha.1", **data: str) -> ConfigMap:
+    def a_map(self, chart: str = f"kube-node-ready-{__version__}", **data: str) -> ConfigMap:
         return ConfigMap(
             Metadata("x", labels={"helm.sh/chart": chart}),
             data={key.replace("_yaml", ".yaml"): value for key, value in data.items()},
@@ -679,7 +680,7 @@ class TestWhatIsInstalled:
         assert (found.namespace, found.policy.max_failures) == ("there", 5)
 
     def named(self, name: str, managed_by: str = "", **data: str) -> ConfigMap:
-        labels = {"helm.sh/chart": "kube-node-ready-1.0.0-alpha.1", "app.kubernetes.io/managed-by": managed_by}
+        labels = {"helm.sh/chart": f"kube-node-ready-{__version__}", "app.kubernetes.io/managed-by": managed_by}
         return ConfigMap(Metadata(name, labels=labels), data=data)
 
     @pytest.mark.parametrize("managed_by", ["", "Helm"])
