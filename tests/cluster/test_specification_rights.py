@@ -5,6 +5,7 @@ Its text is applied verbatim to a real API server, and used by a worker and by D
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -130,27 +131,55 @@ def test_a_worker_passes_and_logs_the_fallback_once(granted: lab.Plane, service:
 def test_daemonset_mode_verifies_its_node_and_logs_the_fallback_once(
     granted: lab.Plane, service: str, prefix: str, tmp_path: Path
 ) -> None:
-    (node,) = granted.simulated_nodes(1, prefix=prefix, taints=taints(GATE)).names
+    with agent(granted, prefix, tmp_path, service, "--mode=continuous", "--check-interval=1s") as log:
+        before = reads_of_endpoints(granted)
+        waiting.until("a later round", lambda: reads_of_endpoints(granted) > before, PATIENCE)
+        assert log.read_text().count(FALLBACK) == 1
+
+
+def test_the_connectivity_matrix_does_not_hold_the_node(
+    granted: lab.Plane, service: str, prefix: str, tmp_path: Path
+) -> None:
+    """With the specification's own settings, but for a port that is free here, and names outside the cluster."""
+    given = specification.tree("daemonset/configmap.yaml")["data"] | specification.tree(
+        "daemonset/settings-thorough.yaml"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    variables = given | {"DNS_TEST_DOMAINS": "localhost", "METRICS_PORT": str(port)}
+    with agent(granted, prefix, tmp_path, service, **variables) as log:
+        (line,) = [json.loads(line) for line in log.read_text().splitlines() if "Pods forbidden" in line]
+    assert line["rule"] == 'apiGroups: [""], resources: ["pods"], verbs: ["list"]'
+
+
+@contextmanager
+def agent(plane: lab.Plane, prefix: str, folder: Path, service: str, *flags: str, **variables: str) -> Iterator[Path]:
+    """DaemonSet mode that has verified its node and still runs; yields its log."""
+    (node,) = plane.simulated_nodes(1, prefix=prefix, taints=taints(GATE)).names
     container = {"name": "agent", "image": "example.com/agent"}
     metadata = {"name": f"agent-{prefix}"[:63].rstrip("-"), "namespace": "kube-system"}
     spec = {"nodeName": node, "serviceAccountName": "kube-node-ready", "containers": [container]}
-    apply(granted, [{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}])
+    apply(plane, [{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}])
+    mount = mounted(plane, folder, ACCOUNT, pod=metadata["name"])
+    variables = {"METRICS_PORT": "0", **variables, "NODE_NAME": node, "POD_NAMESPACE": "kube-system"}
+    log = folder / "log"
+    argv = command(mount, *flags)
+    environ = environment(plane, "default/kubernetes", service, **variables)
     try:
-        folder = mounted(granted, tmp_path, ACCOUNT, pod=metadata["name"])
-        variables = environment(granted, "default/kubernetes", service, NODE_NAME=node, POD_NAMESPACE="kube-system")
-        argv = command(folder, "--metrics-port=0", "--mode=continuous", "--check-interval=1s")
-        log = tmp_path / "log"
-        with log.open("w") as output, subprocess.Popen(argv, env=variables, stdout=output, text=True) as process:
+        with log.open("w") as output, subprocess.Popen(argv, env=environ, stdout=output, text=True) as process:
             try:
-                waiting.until("verified", lambda: is_open(granted, node), PATIENCE, alive=granted.check)
-                before = reads_of_endpoints(granted)
-                waiting.until("a later round", lambda: reads_of_endpoints(granted) > before, PATIENCE)
+
+                def alive() -> None:
+                    plane.check()
+                    assert process.poll() is None, log.read_text()
+
+                waiting.until("verified", lambda: is_open(plane, node), PATIENCE, alive=alive)
+                yield log
                 assert process.poll() is None
             finally:
                 process.terminate()
-        assert log.read_text().count(FALLBACK) == 1
     finally:
-        granted.kubectl("delete", "node", node)
+        plane.kubectl("delete", "node", node)
 
 
 def reads_of_endpoints(plane: lab.Plane) -> int:

@@ -5,6 +5,8 @@ A difference that is gone fails here, and its row should go too.
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,7 +37,7 @@ from tests.specification import DIFFERENT, objects
 from tests.specification.objects import only_container
 from tests.support import chart, configs
 from tests.support.chart import Rendered
-from tests.support.check_servers import FakeApi
+from tests.support.check_servers import LOOPBACK, FakeApi
 from tests.support.manifests.builders import warnings
 from tests.support.model_cluster import POLICY, START
 from tests.support.shell import ROOT
@@ -135,9 +137,35 @@ def test_foreign_taints() -> None:
     assert [step["path"] for step in patch if step["op"] == "remove"] == ["/spec/taints/1"]
 
 
-def test_nslookup() -> None:
+IN_A_POD: Final = """
+import sys
+from kube_node_ready import entrypoints
+from kube_node_ready.checks import access
+
+access.in_pod.__defaults__ = (sys.argv.pop(1),)  # the folder that the kubelet mounts
+entrypoints.main()
+"""
+
+
+def test_nslookup(tmp_path: Path) -> None:
+    """What `kubectl exec POD -- /kube-node-ready check` runs."""
     assert DIFFERENT["nslookup"].theirs in specification.text("daemonset/verification-fails.sh")
-    assert "`/kube-node-ready check`" in (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text()
+    with FakeApi(tmp_path).running() as api:
+        (tmp_path / "token").write_text("the-token")
+        (tmp_path / "ca.crt").write_bytes(api.authority.certificate.read_bytes())
+        config = {"dnsTestDomains": ["localhost"], "dnsService": "", "services": ["default/kubernetes"]}
+        environ = {
+            "KUBERNETES_SERVICE_HOST": LOOPBACK,
+            "KUBERNETES_SERVICE_PORT": str(api.port),
+            "NODE_NAME": "node-1",
+            "POD_NAMESPACE": "kube-system",
+            "KUBE_NODE_READY_WORKER_CONFIG": json.dumps(config),
+        }
+        argv = [sys.executable, "-c", IN_A_POD, str(tmp_path), "check"]
+        done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    results = dict(re.findall(r"^([a-z]+) .*?(passed|failed|skipped)", done.stdout, re.MULTILINE))
+    assert results == dict.fromkeys(("dns", "api", "network", "services", "payload", "clock"), "passed")
+    assert done.returncode == 0
 
 
 def test_worker_image() -> None:
