@@ -236,7 +236,7 @@ DIFFERENT: Final = {
         "Ensures all nodes are verified",
         "The controller leaves nodes without the gate alone: they are not verified and get no label.",
         "They have workloads. A worker that fails there would be of no use, since nothing holds the node back.",
-        "controller: every node without the label is verified",
+        "controller: documented to verify all nodes",
     ),
     "helm version": Difference(
         "operator/prerequisites.md",

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +18,9 @@ from kube_node_ready import entrypoints
 from kube_node_ready.agent.model import RunChecks
 from kube_node_ready.api.objects import Taint
 from kube_node_ready.api.record import VerificationRecord
+from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.checks import dns, plan
-from kube_node_ready.checks.check import PodIdentity
+from kube_node_ready.checks.check import Check, Deadline, Evidence, PodIdentity
 from kube_node_ready.checks.runner import Limits, Observer, Runner
 from kube_node_ready.checks.settings import Settings as CheckSettings
 from kube_node_ready.controller import runtime
@@ -30,7 +32,6 @@ from kube_node_ready.verification import patches
 from kube_node_ready.verification.decide import decide
 from kube_node_ready.verification.model import Node, Phase, Snapshot
 from kube_node_ready.verification.worker_pod import worker_name
-from kube_node_ready.worker import main as worker
 from kubernetes_daemonset.render import naming
 from tests import specification
 from tests.specification import DIFFERENT, objects
@@ -236,7 +237,15 @@ def test_language() -> None:
 
 
 def test_order_of_checks() -> None:
-    assert "what it checks, all at the same time:" in worker._HELP
+    """Each of these checks waits for the other one."""
+    meeting = threading.Barrier(2)
+
+    def meets(_deadline: Deadline) -> Evidence:
+        meeting.wait(10)
+        return Evidence()
+
+    results = Runner(Limits(5, 5), Observer()).run([Check(name, "", meets) for name in ("dns", "api")])
+    assert [result.verdict for result in results] == [Verdict.PASSED] * 2
 
 
 def test_service_monitor() -> None:
