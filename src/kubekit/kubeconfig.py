@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from kubekit import proxy, yaml_values
 from kubekit.credentials import reason
+from kubekit.terminal import replaced
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 MAX_BYTES = 4 * 2**20
@@ -241,7 +242,7 @@ def kind(value: object) -> str:
 
 def printable(text: str) -> str:
     """Return the text on one line. The name of a file can contain what controls a terminal."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return replaced(text)
 
 
 def _quoted(name: str) -> str:

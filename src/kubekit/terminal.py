@@ -5,7 +5,6 @@ that reverse or hide text. Every text that is printed passes through one of thes
 `on_one_line`, a document through the one of its format, whose escapes a parser reads as the same characters.
 """
 
-import json
 import os
 import re
 import unicodedata
@@ -40,6 +39,13 @@ def on_one_line(text: str) -> str:
     return "".join(letter if is_visible(letter) else _python_escape(letter) for letter in text)
 
 
+def replaced(text: str) -> str:
+    """Return the text with a replacement character for each one that is not visible: positions stay the same."""
+    if is_visible(text):
+        return text
+    return "".join(letter if is_visible(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
 def is_visible(text: str) -> bool:
     """Return whether every character is printable, and none invisible."""
     return text.isprintable() and (text.isascii() or not _INVISIBLE.search(text))
@@ -52,6 +58,8 @@ def is_hidden(letter: str) -> bool:
 
 def in_json(text: str) -> str:
     """Escape hidden characters in JSON from json.dumps, where they occur only in strings."""
+    import json  # noqa: PLC0415  few commands print it, and `--version` is to be fast
+
     return _escaped(text, lambda letter: json.dumps(letter)[1:-1])
 
 

@@ -16,11 +16,10 @@ from kube_node_ready.checks.runner import Limits, Observer, Runner
 from kube_node_ready.checks.settings import Settings
 from kube_node_ready.cli import words
 from kube_node_ready.cli.check_flags import Options
-from kube_node_ready.cli.words import safe
 from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.settings import worker
 from kubekit.diagnostics import DiagnosticsError
-from kubekit.terminal import has_colors
+from kubekit.terminal import has_colors, replaced
 
 _COLORS = {
     Verdict.PASSED: "\033[32m",
@@ -44,7 +43,7 @@ def run(options: Options) -> int:
         settings = worker.load(environ)
         return check(settings, options.kubeconfig, sys.stdout, output=options.output, dry_run=options.dry_run)
     except (DiagnosticsError, NoAccessError) as error:
-        sys.stderr.write(f"kube-node-ready check: {safe(str(error))}\n")
+        sys.stderr.write(f"kube-node-ready check: {replaced(str(error))}\n")
         return ExitCode.INVALID if isinstance(error, DiagnosticsError) else ExitCode.NO_ACCESS
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
@@ -112,7 +111,7 @@ def lines(results: Sequence[Result], *, color: bool) -> list[str]:
     rows = [
         _HEAD,
         *(
-            (result.name, safe(result.target), result.verdict.text, str(result.ms), safe(result.error))
+            (result.name, replaced(result.target), result.verdict.text, str(result.ms), replaced(result.error))
             for result in in_order
         ),
     ]

@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from kube_node_ready.cli import words
 from kube_node_ready.cli.table import Style
-from kubekit.terminal import has_colors
+from kubekit.terminal import has_colors, replaced
 
 _PLAIN = Style()
 
@@ -51,7 +50,7 @@ def safe(line: Text) -> Text:
     if line.plain.isprintable():
         return line
     shown = line.copy()
-    shown.plain = words.safe(line.plain)
+    shown.plain = replaced(line.plain)
     return shown
 
 
@@ -64,7 +63,7 @@ def rendered(lines: Iterable[Text], on: Console) -> str:
 
 def out(lines: Iterable[Text]) -> None:
     if not sys.stdout.isatty():
-        sys.stdout.writelines(f"{words.safe(line.plain)}\n" for line in lines)
+        sys.stdout.writelines(f"{replaced(line.plain)}\n" for line in lines)
         return
     sys.stdout.write(f"{rendered(lines, console(sys.stdout))}\n")
 
@@ -72,9 +71,9 @@ def out(lines: Iterable[Text]) -> None:
 def say(sentences: str) -> None:
     """Print a message for the user, one line per sentence, apart from the output that programs read."""
     sys.stdout.flush()
-    sys.stderr.writelines(f"{words.safe(sentence)}\n" for sentence in sentences.split("\n"))
+    sys.stderr.writelines(f"{replaced(sentence)}\n" for sentence in sentences.split("\n"))
 
 
 def note(sentences: Iterable[str]) -> None:
     sys.stdout.flush()
-    sys.stderr.writelines(f"note: {words.safe(sentence)}\n" for sentence in sentences)
+    sys.stderr.writelines(f"note: {replaced(sentence)}\n" for sentence in sentences)

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from kube_node_ready.api.report import printable
-from kube_node_ready.cli import output, table, words
+from kube_node_ready.cli import output, table
 from kube_node_ready.cli.fleet import GROUPS, NodeStatus
 from kube_node_ready.cli.table import Style
-from kubekit.terminal import can_redraw
+from kubekit.terminal import can_redraw, replaced
 
 _ENTER = "\033[?1049h\033[?25l"  # another screen; no cursor
 _LEAVE = "\033[?25h\033[?1049l"
@@ -99,7 +99,7 @@ class Pipe:
         self._said: set[str] = set()
 
     def show(self, frame: Frame) -> None:
-        self._stream.writelines(f"{words.safe(line)}\n" for line in self._changes(frame))
+        self._stream.writelines(f"{replaced(line)}\n" for line in self._changes(frame))
         self._stream.flush()
         output.note(text for text in self._new([*frame.notes, *filter(None, [frame.problem])]))
 

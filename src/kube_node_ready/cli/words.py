@@ -2,18 +2,15 @@
 
 import unicodedata
 
+from kubekit.terminal import is_visible
+
 LONGEST = 1000
 """The most characters of a reason that are shown."""
 
 
-def safe(text: str) -> str:
-    """Replace what would control a terminal, whether a server, a kubeconfig or its plugin wrote it."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
-
-
 def escaped(json: str) -> str:
-    """Return the same JSON with everything escaped that is not printable. Outside strings, only line breaks are not."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else _escape(letter) for letter in json)
+    """Return the same JSON with everything escaped that is not visible. Outside strings, only line breaks are not."""
+    return "".join(letter if is_visible(letter) or letter == "\n" else _escape(letter) for letter in json)
 
 
 def _escape(letter: str) -> str:

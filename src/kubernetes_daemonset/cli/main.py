@@ -5,20 +5,19 @@ changed; 3 the cluster rejected a request or is unreachable; 4 the rollout did n
 """
 
 import gc
-import io
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NoReturn
 
+from kubekit import streams
 from kubekit.terminal import on_one_line
 from kubernetes_daemonset.cli import exit_codes
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     gc.disable()  # the process exits before a collection would pay off
-    _prepare_streams()
+    streams.prepare("backslashreplace")
     try:
         try:
             sys.exit(_run(sys.argv[1:] if argv is None else list(argv)))
@@ -28,10 +27,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         sys.stderr.write("\nkubernetes-daemonset: interrupted; run it again to continue\n")
         sys.exit(exit_codes.INTERRUPTED)
     except BrokenPipeError:
-        _forget_output()
+        streams.discard_output()
         sys.exit(exit_codes.BROKEN_PIPE)
     except OSError as error:
-        _forget_output()
+        streams.discard_output()
         sys.stderr.write(f"kubernetes-daemonset: cannot write to standard output: {error.strerror}\n")
         sys.exit(exit_codes.BAD_INPUT)
     except Exception as error:  # noqa: BLE001 - a bug, or a server that does not conform to Kubernetes
@@ -71,17 +70,3 @@ def _run(words: list[str]) -> int:
         for line in f"kubernetes-daemonset: {usage.describe(error)}".split("\n"):
             sys.stderr.write(f"{on_one_line(line)}\n")  # an argument can contain untrusted text from a script
         return exit_codes.BAD_INPUT
-
-
-def _prepare_streams() -> None:
-    sys.stdin = sys.stdin or Path(os.devnull).open()  # noqa: SIM115  the caller closed it
-    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115  as above
-    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115  as above
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal without a character must not cause a failure
-
-
-def _forget_output() -> None:
-    """Redirect standard output to /dev/null. Otherwise Python reports an error when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,7 +6,7 @@ import json
 import pytest
 import yaml
 
-from kubekit.terminal import can_redraw, has_colors, in_json, in_yaml, is_hidden, on_one_line
+from kubekit.terminal import can_redraw, has_colors, in_json, in_yaml, is_hidden, on_one_line, replaced
 
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\r\u202e\u2028\x85\u200b\U000e0041"
 
@@ -25,6 +25,11 @@ HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\r\u202e\u2028\x85\u200b\U000e0041"
 )
 def test_a_line_has_printable_characters_only(text: str, shown: str) -> None:
     assert on_one_line(text) == shown
+
+
+@pytest.mark.parametrize("letter", ["\x1b", "\n", "\u202e", "\u3164", "\u2800", "\ud800"])
+def test_replaced_text_keeps_its_positions(letter: str) -> None:
+    assert replaced(f"a節{letter}b") == "a節\ufffdb"
 
 
 @pytest.mark.parametrize("letter", "\n\t a節")
