@@ -19,7 +19,7 @@ from kube_node_ready.settings.controller import CONFIG, Config
 from kube_node_ready.settings.engine import REQUIRED, Entries, Field, Items, Table
 from kube_node_ready.settings.readers import Choice, Reader
 from kube_node_ready.settings.structs import Section, manifest
-from kube_node_ready.settings.worker_pod import CHECKS, Image, Worker
+from kube_node_ready.settings.worker_pod import CHECKS, Image, WorkerConfig
 from kubekit.diagnostics import join_path
 
 _INTRODUCTION = """\
@@ -98,7 +98,7 @@ def page() -> str:
 
 def example() -> str:
     image = Image(repository="registry.example/team/kube-node-ready")  # the one key without a default
-    return _EXAMPLE + "".join(_written(CONFIG, Config(worker=Worker(image=image)), ""))
+    return _EXAMPLE + "".join(_written(CONFIG, Config(worker=WorkerConfig(image=image)), ""))
 
 
 def _section(field: Field) -> str:

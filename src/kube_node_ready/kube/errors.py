@@ -86,12 +86,12 @@ class AccessError(KubeError):
         super().__init__(0, "NoAccess", message)
 
 
-class Cause(Struct, frozen=True):
+class StatusCause(Struct, frozen=True):
     field: str = ""
 
 
 class Details(Struct, frozen=True):
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[StatusCause, ...] = ()
 
 
 class Status(Struct, frozen=True):

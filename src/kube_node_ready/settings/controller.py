@@ -29,7 +29,7 @@ from kube_node_ready.settings.field_types import (
 )
 from kube_node_ready.settings.readers import Choice
 from kube_node_ready.settings.structs import Section, setting, table
-from kube_node_ready.settings.worker_pod import WORKER, Worker
+from kube_node_ready.settings.worker_pod import WORKER, WorkerConfig
 
 _EXPONENTIAL_FIRST = 1.0
 _LINEAR_FIRST = 5.0
@@ -84,7 +84,7 @@ class VerifiedLabel(Section, frozen=True):
     value: Annotated[str, setting(LABEL_VALUE, "Its value.")] = VERIFIED_VALUE
 
 
-class Removal(Section, frozen=True):
+class RemovalConfig(Section, frozen=True):
     max_count: Annotated[int, setting(COUNT, "How many nodes of a pool can be removed in one window.")] = 1
     max_percent: Annotated[float, setting(PERCENT, "What percentage of a pool can be removed in one window.")] = 10
     window_seconds: Annotated[float, setting(POSITIVE_SECONDS, "The length of a window.")] = 3600
@@ -126,7 +126,7 @@ class NodeManagement(Section, frozen=True):
         bool,
         setting(BOOLEAN, "Whether exhausted nodes are removed (their NodeClaim, with Karpenter), within `removal`."),
     ] = False
-    removal: Annotated[Removal, setting(table(Removal), "The limits of removing nodes.")] = Removal()
+    removal: Annotated[RemovalConfig, setting(table(RemovalConfig), "The limits of removing nodes.")] = RemovalConfig()
 
 
 class LeaderElection(Section, frozen=True):
@@ -197,7 +197,7 @@ class Kubernetes(Section, frozen=True):
 
 
 class Config(Section, frozen=True):
-    worker: Annotated[Worker, setting(WORKER, "The worker pods, and what they check.")] = Worker()
+    worker: Annotated[WorkerConfig, setting(WORKER, "The worker pods, and what they check.")] = WorkerConfig()
     reconciliation: Annotated[
         Reconciliation, setting(table(Reconciliation), "When nodes are reconciled and retried.")
     ] = Reconciliation()

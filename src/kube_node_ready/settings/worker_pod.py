@@ -149,7 +149,7 @@ class InitContainer(Section, frozen=True):
     image_pull_policy: Annotated[str | None, setting(PULL_POLICY, "When the node pulls its image.")] = None
 
 
-class Worker(Section, frozen=True):
+class WorkerConfig(Section, frozen=True):
     image: Annotated[Image, setting(table(Image), "The worker's image.")] = Image()
     namespace: Annotated[
         str,
@@ -252,7 +252,7 @@ CHECKS = {
 """The worker's own settings that the section has, too. The others are set elsewhere in the configuration."""
 
 
-def _build(base: Worker | None, values: Mapping[str, Any]) -> Worker:
+def _build(base: WorkerConfig | None, values: Mapping[str, Any]) -> WorkerConfig:
     assert base is not None, "the section has defaults"
     names = {field.name: key for key, field in CHECKS.items()}
     checks = {names[name]: value for name, value in sorted(values.items()) if name in names}
@@ -260,4 +260,4 @@ def _build(base: Worker | None, values: Mapping[str, Any]) -> Worker:
     return replace(base, checks=checks, **others)
 
 
-WORKER = Table(*table(Worker).fields.values(), *CHECKS.values(), build=_build)
+WORKER = Table(*table(WorkerConfig).fields.values(), *CHECKS.values(), build=_build)

@@ -13,7 +13,7 @@ ZERO = timedelta()
 FOREVER = timedelta(days=36500)
 
 
-class Verdict(Struct, frozen=True):
+class AttemptVerdict(Struct, frozen=True):
     passed: bool
     cause: Cause = Cause.NONE
     reason: str = ""
@@ -39,20 +39,20 @@ def start(snapshot: Snapshot, number: int, *events: Effect) -> tuple[Effect, ...
     return (*first, StartAttempt(snapshot.node, number), *events, *last)
 
 
-def verdict(snapshot: Snapshot, attempt: Attempt, policy: Policy) -> Verdict | None:
+def verdict(snapshot: Snapshot, attempt: Attempt, policy: Policy) -> AttemptVerdict | None:
     """Return the verdict, or None while the attempt can still pass."""
     if attempt.state is State.PASSED and attempt.scheduled:
-        return Verdict(passed=True)
+        return AttemptVerdict(passed=True)
     if attempt.state is State.PASSED:
-        return Verdict(passed=False, cause=Cause.STOPPED, reason="the worker ran on no node")
+        return AttemptVerdict(passed=False, cause=Cause.STOPPED, reason="the worker ran on no node")
     if attempt.state is State.FAILED:
-        return Verdict(passed=False, cause=attempt.cause, reason=attempt.reason)
+        return AttemptVerdict(passed=False, cause=attempt.cause, reason=attempt.reason)
     if time_left(snapshot, attempt, policy) > ZERO:
         return None
     waiting = f": {attempt.reason}" if attempt.reason else ""
     late = f"no verdict within {policy.deadline.total_seconds():g} s{waiting}"
     is_held_back = isinstance(attempt, Worker) and not _had_time_to_run(attempt, policy)
-    return Verdict(passed=False, cause=Cause.NOT_STARTED if is_held_back else Cause.LATE, reason=late)
+    return AttemptVerdict(passed=False, cause=Cause.NOT_STARTED if is_held_back else Cause.LATE, reason=late)
 
 
 def _had_time_to_run(worker: Worker, policy: Policy) -> bool:

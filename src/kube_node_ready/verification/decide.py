@@ -186,7 +186,7 @@ def _announcements(node: Node, record: VerificationRecord) -> tuple[Effect, ...]
     )
 
 
-def _fail(snapshot: Snapshot, attempt: Attempt, policy: Policy, verdict: attempts.Verdict) -> Decision:
+def _fail(snapshot: Snapshot, attempt: Attempt, policy: Policy, verdict: attempts.AttemptVerdict) -> Decision:
     record = _failure(snapshot, attempt.number, policy, verdict, attempt)
     effects = _record_failure(snapshot, record, policy)
     if not attempt.finished:
@@ -197,7 +197,7 @@ def _fail(snapshot: Snapshot, attempt: Attempt, policy: Policy, verdict: attempt
 def worker_creation_rejected(snapshot: Snapshot, number: int, policy: Policy, reason: str) -> Decision:
     """The API server rejected the worker pod: record a failed attempt."""
     rejection = f"worker pod rejected: {printable(reason, _MAX_REJECTION_LENGTH)}"
-    verdict = attempts.Verdict(passed=False, cause=Cause.REFUSED, reason=rejection)
+    verdict = attempts.AttemptVerdict(passed=False, cause=Cause.REFUSED, reason=rejection)
     if not policy.guards(snapshot.node):
         return reverify.worker_rejected(snapshot, number, verdict, policy)
     record = _failure(snapshot, number, policy, verdict)
@@ -232,7 +232,9 @@ def worker_not_genuine(snapshot: Snapshot, number: int, policy: Policy, reason: 
 
     It causes a backoff, but never exhausts the retries: a leftover of an upgrade must not strand a node.
     """
-    verdict = attempts.Verdict(passed=False, cause=Cause.STOPPED, reason=printable(reason, _MAX_REJECTION_LENGTH))
+    verdict = attempts.AttemptVerdict(
+        passed=False, cause=Cause.STOPPED, reason=printable(reason, _MAX_REJECTION_LENGTH)
+    )
     if not policy.guards(snapshot.node):
         return reverify.worker_rejected(snapshot, number, verdict, policy, *discard_all(snapshot))
     failed = _failure(snapshot, number, policy, verdict)
@@ -247,7 +249,7 @@ def _record_failure(snapshot: Snapshot, record: VerificationRecord, policy: Poli
 
 
 def _failure(
-    snapshot: Snapshot, number: int, policy: Policy, verdict: attempts.Verdict, attempt: Attempt | None = None
+    snapshot: Snapshot, number: int, policy: Policy, verdict: attempts.AttemptVerdict, attempt: Attempt | None = None
 ) -> VerificationRecord:
     """Return the record after one more failure."""
     before, during_outage = snapshot.node.record, _is_outage(snapshot, policy)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kube_node_ready.api.contract import EventReason
 from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.verification import attempts, messages, removal_budget, schedule
-from kube_node_ready.verification.attempts import ZERO, Verdict
+from kube_node_ready.verification.attempts import ZERO, AttemptVerdict
 from kube_node_ready.verification.effects import CloseGate, Decision, DiscardAttempt, Effect, EmitEvent, WriteStatus
 from kube_node_ready.verification.model import Attempt, Node, Phase, Policy, Reverification, Snapshot
 
@@ -43,7 +43,9 @@ def is_degraded(node: Node) -> bool:
     return node.labelled and node.record.outcome is Outcome.PASSED and node.record.failures > 0
 
 
-def worker_rejected(snapshot: Snapshot, number: int, verdict: Verdict, policy: Policy, *also: Effect) -> Decision:
+def worker_rejected(
+    snapshot: Snapshot, number: int, verdict: AttemptVerdict, policy: Policy, *also: Effect
+) -> Decision:
     """The worker pod was rejected by the server or by the controller. That does not count against the node."""
     note = WriteStatus(snapshot.node, _next_record(snapshot, number, verdict), snapshot.version)
     return Decision(Phase.VERIFIED, verdict.reason, (note, *also), recheck=policy.resync)
@@ -69,16 +71,16 @@ def _judge(snapshot: Snapshot, attempt: Attempt, policy: Policy, rule: Reverific
     return Decision(Phase.FAILED if closes else Phase.VERIFIED, reason, (*effects, *stopped), verdict=attempt)
 
 
-def _unscheduled(snapshot: Snapshot, attempt: Attempt) -> Verdict | None:
+def _unscheduled(snapshot: Snapshot, attempt: Attempt) -> AttemptVerdict | None:
     if attempt.scheduled or not attempt.created or snapshot.now - attempt.created < _SCHEDULING_TIMEOUT:
         return None
     waiting = f": {attempt.reason}" if attempt.reason else ""
     late = f"not scheduled within {_SCHEDULING_TIMEOUT.total_seconds():g} s{waiting}"
-    return Verdict(passed=False, cause=Cause.NOT_STARTED, reason=late)
+    return AttemptVerdict(passed=False, cause=Cause.NOT_STARTED, reason=late)
 
 
 def _next_record(
-    snapshot: Snapshot, number: int, verdict: Verdict, attempt: Attempt | None = None
+    snapshot: Snapshot, number: int, verdict: AttemptVerdict, attempt: Attempt | None = None
 ) -> VerificationRecord:
     """Return the record after one more verdict. The node stays verified."""
     before = snapshot.node.record

@@ -192,7 +192,7 @@ def test_the_alert_threshold_is_the_removal_limit() -> None:
     assert "> 7 and" in expression
     assert "> 12.5 / 100 *" in expression
     default = alert("KubeNodeReadyManyNodesFailing", render(on("controller.metrics.prometheusRule.enabled")))["expr"]
-    removal = controller.Removal()
+    removal = controller.RemovalConfig()
     assert f"> {removal.max_failing_count} and" in default
     assert f"> {removal.max_failing_percent} / 100 *" in default
 

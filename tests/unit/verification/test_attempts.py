@@ -74,7 +74,7 @@ def test_a_pass_needs_a_node_that_it_ran_on() -> None:
     on_none = attempts.verdict(seen(), a_worker(state=State.PASSED, node_name=""), POLICY)
     assert on_none
     assert (on_none.passed, on_none.cause, on_none.reason) == (False, Cause.STOPPED, "the worker ran on no node")
-    assert attempts.verdict(seen(), a_worker(state=State.PASSED), POLICY) == attempts.Verdict(passed=True)
+    assert attempts.verdict(seen(), a_worker(state=State.PASSED), POLICY) == attempts.AttemptVerdict(passed=True)
 
 
 def test_an_attempt_without_a_pod_needs_no_pod_to_count() -> None:
@@ -82,7 +82,7 @@ def test_an_attempt_without_a_pod_needs_no_pod_to_count() -> None:
     node = Node("a", "u")
     own = Attempt(number=1, created=NOW - DEADLINE, state=State.PASSED)
     assert attempts.current(Snapshot(NOW, node, (own,))) is own
-    assert attempts.verdict(seen(), own, POLICY) == attempts.Verdict(passed=True)
+    assert attempts.verdict(seen(), own, POLICY) == attempts.AttemptVerdict(passed=True)
     assert decide(Snapshot(NOW, node, (own,)), POLICY_WITHOUT_GATE).effects[0] == OpenGate(
         node, VerificationRecord(1, outcome=Outcome.PASSED, at=NOW, since=NOW, seconds=DEADLINE.total_seconds())
     )
@@ -94,7 +94,9 @@ def test_an_attempt_without_a_pod_needs_no_pod_to_count() -> None:
 
 def test_a_failure_keeps_the_cause_and_the_reason_of_the_worker() -> None:
     worker = a_worker(state=State.FAILED, cause=Cause.CHECKS, reason="dns")
-    assert attempts.verdict(seen(), worker, POLICY) == attempts.Verdict(passed=False, cause=Cause.CHECKS, reason="dns")
+    assert attempts.verdict(seen(), worker, POLICY) == attempts.AttemptVerdict(
+        passed=False, cause=Cause.CHECKS, reason="dns"
+    )
 
 
 @pytest.mark.parametrize(
