@@ -149,22 +149,22 @@ def look(wire: fleet.NodeWire, policy: Policy) -> None:
     """Everything that the command line shows of it is printable."""
     installed = Installed(policy, "kube-system", slots=9)
     known = fleet.nodes(installed).transform(wire)
-    standings = FleetView(installed).put([known], [], removal_ledger.EMPTY).standings(["a"], START)
-    (standing,) = standings
+    statuses = FleetView(installed).put([known], [], removal_ledger.EMPTY).statuses(["a"], START)
+    (node_status,) = statuses
     for wide in (True, False):
-        lines = table.lines(standings, Style(wide=wide), START)
+        lines = table.lines(statuses, Style(wide=wide), START)
         assert all(line.plain.isprintable() for line in lines)
     event = explain_text.Event(START, "Reason\x1b[2J", "a message\u202e")
-    parts = explain_text.story(standing, installed, explain_text.Facts(events=(event,)))
+    parts = explain_text.story(node_status, installed, explain_text.Facts(events=(event,)))
     assert all(line.isprintable() for part in parts for line in part.lines)
-    assert explain_text.headline(standing).isprintable()
-    data = [status_json.to_json(standing, "kube-system")]
+    assert explain_text.headline(node_status).isprintable()
+    data = [status_json.to_json(node_status, "kube-system")]
     text = words.escaped(msgspec.json.encode(data).decode())
     assert text.isprintable()
     assert json.loads(text) == json.loads(msgspec.json.encode(data))
     assert status.as_yaml(msgspec.to_builtins(data)).replace("\n", "").isprintable()
     pipe = StringIO()
-    screen.Pipe(pipe).show(screen.Frame(standings, START))
+    screen.Pipe(pipe).show(screen.Frame(statuses, START))
     assert pipe.getvalue().replace("\n", "").isprintable()
 
 

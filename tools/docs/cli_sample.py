@@ -36,13 +36,13 @@ def explained() -> Iterator[str]:
     """The lines, as a terminal shows them."""
     found = installation.defaults("kube-system")
     found = replace(found, policy=replace(found.policy, removal=RemovalPolicy()), assumed=False)
-    picture = FleetView(found).put([_broken(), *_others()], [_worker()], removal_ledger.EMPTY)
-    standing = picture.standing(_NAME, _NOW)
-    assert standing, "it was put there"
+    fleet_view = FleetView(found).put([_broken(), *_others()], [_worker()], removal_ledger.EMPTY)
+    status = fleet_view.status(_NAME, _NOW)
+    assert status, "it was put there"
     failed = Event(_ago(2), "VerificationFailed", f"{_REASON} (attempt {_FAILURES} of {found.policy.max_failures})")
     leader = Leader("kube-node-ready-controller-7d9c5-x2mtj", _ago(1))
-    yield headline(standing)
-    for line in explain.lines(story(standing, found, Facts((failed,), leader)), Style(width=_WIDTH)):
+    yield headline(status)
+    for line in explain.lines(story(status, found, Facts((failed,), leader)), Style(width=_WIDTH)):
         yield line.plain
 
 

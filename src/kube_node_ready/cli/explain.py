@@ -50,16 +50,16 @@ def run(place: ClusterLocation, node: str) -> int:
 async def _run(place: ClusterLocation, node: str) -> int:
     notes = Notes()
     async with cluster.cluster(place) as kube:
-        picture = await cluster.read(kube, place.namespace, notes)
-        errors.check_names([node], picture.known)
-        installed = picture.installed
+        fleet_view = await cluster.read(kube, place.namespace, notes)
+        errors.check_names([node], fleet_view.known)
+        installed = fleet_view.installed
         facts = Facts(await _events(kube, node, notes), await _leader(kube, installed.lease, notes))
-    standing = picture.standing(node, datetime.now(UTC))
-    assert standing, "its name was checked"
-    output.out([Text(headline(standing), table.phase_style(standing.phase))])
-    output.out(lines(story(standing, installed, facts), output.style(sys.stdout)))
+    status = fleet_view.status(node, datetime.now(UTC))
+    assert status, "its name was checked"
+    output.out([Text(headline(status), table.phase_style(status.phase))])
+    output.out(lines(story(status, installed, facts), output.style(sys.stdout)))
     output.note(notes)
-    return needs_attention([standing], named=True)
+    return needs_attention([status], named=True)
 
 
 def lines(parts: Sequence[Part], style: Style) -> Iterator[Text]:

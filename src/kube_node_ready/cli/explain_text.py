@@ -50,55 +50,55 @@ class Part(Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-def story(standing: NodeStatus, installed: Installed, facts: Facts) -> list[Part]:
+def story(status: NodeStatus, installed: Installed, facts: Facts) -> list[Part]:
     parts = [
-        Part("Gate", tuple(_gate(standing, installed))),
-        Part("Attempts", tuple(_attempts(standing, installed))),
-        Part("Checks of the last attempt", tuple(_checks(standing))),
-        Part("Next", tuple(_next(standing))),
-        Part("Removal", tuple(_removal(standing, installed))),
-        Part("Controller", tuple(_controller(standing, facts.leader))),
-        Part("Events", tuple(_events(facts.events, standing.seen.now))),
-        Part("Next steps", tuple(_further(standing, installed))),
+        Part("Gate", tuple(_gate(status, installed))),
+        Part("Attempts", tuple(_attempts(status, installed))),
+        Part("Checks of the last attempt", tuple(_checks(status))),
+        Part("Next", tuple(_next(status))),
+        Part("Removal", tuple(_removal(status, installed))),
+        Part("Controller", tuple(_controller(status, facts.leader))),
+        Part("Events", tuple(_events(facts.events, status.seen.now))),
+        Part("Next steps", tuple(_further(status, installed))),
     ]
     return [part for part in parts if part.lines]
 
 
-def headline(standing: NodeStatus) -> str:
-    reason = f"waits for {standing.waits_for}" if standing.begins and standing.gates else standing.waits_for
-    return f"{printable(standing.name)} is {standing.phase}{f': {reason}' if reason else ''}"
+def headline(status: NodeStatus) -> str:
+    reason = f"waits for {status.waits_for}" if status.begins and status.gates else status.waits_for
+    return f"{printable(status.name)} is {status.phase}{f': {reason}' if reason else ''}"
 
 
-def _gate(standing: NodeStatus, installed: Installed) -> Iterator[str]:
-    node, policy, now = standing.node, installed.policy, standing.seen.now
-    joined = standing.known.created
+def _gate(status: NodeStatus, installed: Installed) -> Iterator[str]:
+    node, policy, now = status.node, installed.policy, status.seen.now
+    joined = status.known.created
     label = f"{policy.label}={policy.label_value}"
-    if standing.gates:
-        taints = durations.listed(list(standing.gates))
+    if status.gates:
+        taints = durations.listed(list(status.gates))
         yield f"Closed by {taints}: only pods that tolerate it are scheduled here."
     elif node.labelled:
         yield f"Open. The node has the label {label}."
-    elif standing.guarded:
+    elif status.guarded:
         yield f"Open, but the node is not verified: it does not have the label {label}."
     else:
-        yield f"None: {printable(standing.decision.reason, words.LONGEST)}."
+        yield f"None: {printable(status.decision.reason, words.LONGEST)}."
     if joined:
         yield f"The node joined {durations.format_ago(joined, now)} ({durations.format_time(joined)})."
     if node.deleting:
         yield "It is being deleted."
 
 
-def _attempts(standing: NodeStatus, installed: Installed) -> Iterator[str]:
-    record, now = standing.node.record, standing.seen.now
-    if standing.refusal:
-        yield f"{printable(standing.refusal, words.LONGEST)}."
+def _attempts(status: NodeStatus, installed: Installed) -> Iterator[str]:
+    record, now = status.node.record, status.seen.now
+    if status.refusal:
+        yield f"{printable(status.refusal, words.LONGEST)}."
     elif not record.attempt:
         yield "None has ended yet."
     if not record.attempt:
         return
     when = f" {durations.format_ago(record.at, now)}" if record.at else ""
     reason = printable(record.reason, words.LONGEST)
-    if record.outcome is Outcome.PENDING and not standing.guarded:
+    if record.outcome is Outcome.PENDING and not status.guarded:
         yield f"Not verified by us: {reason}{when}."
     elif record.outcome is Outcome.PENDING:
         yield f"To be verified again, {reason}{when}."
@@ -108,17 +108,17 @@ def _attempts(standing: NodeStatus, installed: Installed) -> Iterator[str]:
     else:
         yield f"Attempt {record.attempt} failed{when}: {reason}"
     if record.failures:
-        yield _in_a_row(standing, installed)
+        yield _in_a_row(status, installed)
 
 
-def _in_a_row(standing: NodeStatus, installed: Installed) -> str:
-    record, most = standing.node.record, installed.policy.max_failures
+def _in_a_row(status: NodeStatus, installed: Installed) -> str:
+    record, most = status.node.record, installed.policy.max_failures
     row = "" if record.failures == 1 else " in a row"
     often = f"It failed {durations.times(record.failures)}{row}"
     if record.outcome is Outcome.PASSED:
         rule = installed.policy.reverification
         return f"{often} since it passed{f', and {rule.threshold} close the gate' if rule else ''}."
-    since = f", for {durations.format_duration(standing.seen.now - record.since)}" if record.since and row else ""
+    since = f", for {durations.format_duration(status.seen.now - record.since)}" if record.since and row else ""
     often += f"{since}."
     return (
         often
@@ -127,10 +127,10 @@ def _in_a_row(standing: NodeStatus, installed: Installed) -> str:
     )
 
 
-def _checks(standing: NodeStatus) -> Iterator[str]:
+def _checks(status: NodeStatus) -> Iterator[str]:
     """With each target and its error while the worker is there; otherwise as they are on record."""
-    record = standing.node.record
-    last = next((attempt for attempt in standing.seen.attempts if attempt.number == record.attempt), None)
+    record = status.node.record
+    last = next((attempt for attempt in status.seen.attempts if attempt.number == record.attempt), None)
     found = last.report.checks if last and last.report and last.report.checks else record.checks
     width = max((len(_subject(check)) for check in found), default=0)
     for check in found:
@@ -151,34 +151,34 @@ def _subject(check: CheckResult | TargetResult) -> str:
     return printable(f"{check.name} {check.target}".strip())
 
 
-def _next(standing: NodeStatus) -> Iterator[str]:
-    left, current = standing.decision.recheck, attempts.current(standing.seen)
-    at = f" (at {durations.format_time(standing.due)})" if standing.due else ""
-    number = standing.node.record.attempt + 1
-    if standing.refusal:
+def _next(status: NodeStatus) -> Iterator[str]:
+    left, current = status.decision.recheck, attempts.current(status.seen)
+    at = f" (at {durations.format_time(status.due)})" if status.due else ""
+    number = status.node.record.attempt + 1
+    if status.refusal:
         yield "The controller writes it again, less and less often, until the API server accepts it."
-    elif standing.begins:
-        yield f"Attempt {standing.begins}, as soon as {standing.initiator} begins it."
+    elif status.begins:
+        yield f"Attempt {status.begins}, as soon as {status.initiator} begins it."
     elif current and left is not None:
         running = f"The worker of attempt {current.number} is {current.state}"
         yield f"{running}; it must finish within {durations.format_duration(left)}{at}."
-    elif standing.phase in (Phase.BACKING_OFF, Phase.EXHAUSTED) and left is not None:
+    elif status.phase in (Phase.BACKING_OFF, Phase.EXHAUSTED) and left is not None:
         yield f"Attempt {number} begins in {durations.format_duration(left)}{at}."
-    elif standing.phase is Phase.HELD and left is not None:
+    elif status.phase is Phase.HELD and left is not None:
         yield f"It is reconciled again in {durations.format_duration(left)}{at}, in case it can be removed by then."
-    elif standing.phase is Phase.EXHAUSTED:
+    elif status.phase is Phase.EXHAUSTED:
         yield "Nothing, until you request it: reconciliation.exhaustedRetrySeconds is 0."
-    elif standing.verified and left is not None:
+    elif status.verified and left is not None:
         yield f"It is checked again in {durations.format_duration(left)}{at}."
-    elif standing.phase is Phase.REMOVING:
+    elif status.phase is Phase.REMOVING:
         yield "It is removed."
-    elif standing.verified or standing.phase is Phase.IGNORED:
+    elif status.verified or status.phase is Phase.IGNORED:
         yield "Nothing, unless the node changes."
     else:
-        yield f"{printable(standing.decision.reason, words.LONGEST)}."
+        yield f"{printable(status.decision.reason, words.LONGEST)}."
 
 
-def _removal(standing: NodeStatus, installed: Installed) -> Iterator[str]:
+def _removal(status: NodeStatus, installed: Installed) -> Iterator[str]:
     policy = installed.policy
     if installed.assumed:
         yield "Unknown: the configuration cannot be read."
@@ -189,11 +189,11 @@ def _removal(standing: NodeStatus, installed: Installed) -> Iterator[str]:
     if policy.removal is None:
         yield "Never: nodeManagement.deleteFailedNodes is false."
         return
-    record = standing.node.record
-    if not standing.guarded:
+    record = status.node.record
+    if not status.guarded:
         yield "Not now: it does not have to be verified."
         return
-    if not standing.gates:
+    if not status.gates:
         yield "Not now: a node without a gate is not removed."
     elif record.node_failures < policy.max_failures:
         failures = durations.plural(record.node_failures, "failure", thousands=",")
@@ -205,16 +205,16 @@ def _removal(standing: NodeStatus, installed: Installed) -> Iterator[str]:
         yield "It failed often enough." + (
             "" if record.node_failures > policy.max_failures else " It is checked once more immediately before."
         )
-    if held := removal_budget.blocked_reason(standing.seen, policy.removal):
+    if held := removal_budget.blocked_reason(status.seen, policy.removal):
         yield f"Blocked: {printable(held, words.LONGEST)}."
     else:
-        yield f"The removal budget allows it: {_spent(standing, policy.removal)}."
+        yield f"The removal budget allows it: {_spent(status, policy.removal)}."
     if installed.removal_dry_run:
         yield "nodeManagement.removal.dryRun is on: the removal would only be logged."
 
 
-def _spent(standing: NodeStatus, policy: RemovalPolicy) -> str:
-    seen, fleet = standing.seen, standing.seen.fleet
+def _spent(status: NodeStatus, policy: RemovalPolicy) -> str:
+    seen, fleet = status.seen, status.seen.fleet
     gone, allowed = len(removal_budget.recent(seen, policy)), removal_budget.limit(fleet.in_pool, policy)
     failing = fleet.failing + fleet.degraded
     pool = f"of pool {printable(seen.node.pool)}" if seen.node.pool else "of nodes without a pool"
@@ -222,9 +222,9 @@ def _spent(standing: NodeStatus, policy: RemovalPolicy) -> str:
     return f"{gone} of {allowed} removals {pool} are used within {window}, and {failing} of {nodes} are failing"
 
 
-def _controller(standing: NodeStatus, leader: Leader | None) -> Iterator[str]:
+def _controller(status: NodeStatus, leader: Leader | None) -> Iterator[str]:
     if leader:
-        text = leader.describe(standing.seen.now)
+        text = leader.describe(status.seen.now)
         yield f"{text[:1].upper()}{text[1:]}."
 
 
@@ -255,16 +255,16 @@ def _folded(one: Event, other: Event) -> Event:
     return replace(one, at=max(times, default=None), count=one.count + other.count)
 
 
-def _further(standing: NodeStatus, installed: Installed) -> Iterator[str]:
-    failed = dict.fromkeys(check.name for check in standing.node.record.checks if not check.ok)
-    for name in failed if standing.failing else ():
+def _further(status: NodeStatus, installed: Installed) -> Iterator[str]:
+    failed = dict.fromkeys(check.name for check in status.node.record.checks if not check.ok)
+    for name in failed if status.failing else ():
         if name in HINTS:
             yield f"{name}: {HINTS[name]}"
-    namespace, name = installed.namespace, standing.name
-    if standing.worker:
-        yield f"kubectl logs --namespace={namespace} {standing.worker.name}"
-    elif installed.mode is Mode.DAEMONSET and standing.guarded:
+    namespace, name = installed.namespace, status.name
+    if status.worker:
+        yield f"kubectl logs --namespace={namespace} {status.worker.name}"
+    elif installed.mode is Mode.DAEMONSET and status.guarded:
         pods = "--selector=app.kubernetes.io/component=daemonset"
         yield f"kubectl get pods --namespace={namespace} {pods} --field-selector=spec.nodeName={name}"
-    if standing.failing:
+    if status.failing:
         yield f"When it is fixed: kube-node-ready verify {name} --wait"

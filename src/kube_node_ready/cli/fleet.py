@@ -167,33 +167,33 @@ class NodeStatus(Struct, frozen=True):
 Natural = list[tuple[int, str | int]]
 
 
-def by_attention(standing: NodeStatus) -> tuple[bool, int, Natural]:
+def by_attention(status: NodeStatus) -> tuple[bool, int, Natural]:
     """Sort nodes that need attention first, by how far they are from being verified; then by name."""
-    return not standing.needs_attention, *by_phase(standing)
+    return not status.needs_attention, *by_phase(status)
 
 
-def by_phase(standing: NodeStatus) -> tuple[int, Natural]:
-    return _ORDER.index(standing.phase), natural(standing.name)
+def by_phase(status: NodeStatus) -> tuple[int, Natural]:
+    return _ORDER.index(status.phase), natural(status.name)
 
 
-def by_name(standing: NodeStatus) -> Natural:
-    return natural(standing.name)
+def by_name(status: NodeStatus) -> Natural:
+    return natural(status.name)
 
 
-def by_pool(standing: NodeStatus) -> tuple[Natural, Natural]:
-    return natural(standing.node.pool), natural(standing.name)
+def by_pool(status: NodeStatus) -> tuple[Natural, Natural]:
+    return natural(status.node.pool), natural(status.name)
 
 
-def by_age(standing: NodeStatus) -> tuple[datetime, Natural]:
+def by_age(status: NodeStatus) -> tuple[datetime, Natural]:
     """The oldest first."""
-    return standing.known.created or datetime.max.replace(tzinfo=UTC), natural(standing.name)
+    return status.known.created or datetime.max.replace(tzinfo=UTC), natural(status.name)
 
 
 ORDERS: Mapping[str, Callable[[NodeStatus], Any]] = {"name": by_name, "phase": by_phase, "age": by_age, "pool": by_pool}
 """What `status` can sort by."""
 GROUPS: Mapping[str, Callable[[NodeStatus], str]] = {
-    "pool": lambda standing: standing.node.pool,
-    "zone": lambda standing: standing.zone,
+    "pool": lambda status: status.node.pool,
+    "zone": lambda status: status.zone,
 }
 """What `status` can group by."""
 
@@ -289,7 +289,7 @@ class FleetView:
         """Notes that apply to all nodes."""
         return [_PAUSED] if self._view.ledger.paused else []
 
-    def standing(self, name: str, now: datetime) -> NodeStatus | None:
+    def status(self, name: str, now: datetime) -> NodeStatus | None:
         known = self.known.get(name)
         if known is None:
             return None
@@ -302,16 +302,16 @@ class FleetView:
         guarded = known.selected and policy.guards(known.node)
         return NodeStatus(known, seen, decision, guarded, gates, self.installed.mode)
 
-    def standings(self, names: Iterable[str], now: datetime, fresh: timedelta = timedelta()) -> list[NodeStatus]:
+    def statuses(self, names: Iterable[str], now: datetime, fresh: timedelta = timedelta()) -> list[NodeStatus]:
         """Return the statuses in order. Decisions about idle nodes are reused within `fresh`."""
-        return sorted(self._standings(names, now, fresh), key=by_attention)
+        return sorted(self._statuses(names, now, fresh), key=by_attention)
 
-    def _standings(self, names: Iterable[str], now: datetime, fresh: timedelta) -> Iterator[NodeStatus]:
+    def _statuses(self, names: Iterable[str], now: datetime, fresh: timedelta) -> Iterator[NodeStatus]:
         for name in names:
             settled = self._settled.get(name)
             if settled and now - settled.seen.now < fresh:
                 yield settled
-            elif standing := self.standing(name, now):
-                if standing.phase in _QUIET and not standing.seen.attempts:
-                    self._settled[name] = standing
-                yield standing
+            elif status := self.status(name, now):
+                if status.phase in _QUIET and not status.seen.attempts:
+                    self._settled[name] = status
+                yield status

@@ -31,7 +31,7 @@ _PLAIN = Style()
 
 
 class Frame(Struct, frozen=True):
-    standings: Sequence[NodeStatus]
+    statuses: Sequence[NodeStatus]
     now: datetime
     notes: Sequence[str] = ()
     problem: str = ""
@@ -47,16 +47,16 @@ class View(Protocol):
 def drawn(frame: Frame, style: Style, height: int) -> list[Text]:
     """Return the lines of a frame, which fit."""
     width = style.width or 0
-    head = f"{frame.now.astimezone():%H:%M:%S}  {table.summary(frame.standings)}"
+    head = f"{frame.now.astimezone():%H:%M:%S}  {table.summary(frame.statuses)}"
     warnings = [*filter(None, [frame.problem]), *frame.notes]
     foot = [Text(table.cut(text, width), table.YELLOW) for text in warnings]
     foot.append(Text(table.cut("Press Ctrl-C to end.", width), table.DIM))
-    titles = len(set(map(GROUPS[style.group], frame.standings))) if style.group else 0
+    titles = len(set(map(GROUPS[style.group], frame.statuses))) if style.group else 0
     room = max(1, height - len(foot) - 5 - titles)
-    left = len(frame.standings) - room
-    listed = frame.standings if left <= 0 else frame.standings[: room - 1]
-    more = [Text(f"… and {len(frame.standings) - len(listed):,} more")] if left > 0 else []
-    body = table.lines(listed, style, frame.now) if frame.standings else [Text("No nodes.")]
+    left = len(frame.statuses) - room
+    listed = frame.statuses if left <= 0 else frame.statuses[: room - 1]
+    more = [Text(f"… and {len(frame.statuses) - len(listed):,} more")] if left > 0 else []
+    body = table.lines(listed, style, frame.now) if frame.statuses else [Text("No nodes.")]
     return [Text(table.cut(head, width)), Text(), *body, *more, Text(), *foot][:height]
 
 
@@ -105,12 +105,12 @@ class Pipe:
 
     def _changes(self, frame: Frame) -> Iterator[str]:
         time = f"{frame.now.astimezone():%H:%M:%S}"
-        for standing in frame.standings:
-            if self._phases.get(standing.name) != standing.phase:
-                self._phases[standing.name] = standing.phase
-                reason = f"  {standing.waits_for}" if standing.waits_for else ""
-                yield f"{time}  {printable(standing.name)}  {standing.phase}{reason}"
-        for name in self._phases.keys() - {standing.name for standing in frame.standings}:
+        for status in frame.statuses:
+            if self._phases.get(status.name) != status.phase:
+                self._phases[status.name] = status.phase
+                reason = f"  {status.waits_for}" if status.waits_for else ""
+                yield f"{time}  {printable(status.name)}  {status.phase}{reason}"
+        for name in self._phases.keys() - {status.name for status in frame.statuses}:
             del self._phases[name]
             yield f"{time}  {printable(name)}  {'is no longer selected' if name in frame.existing else 'gone'}"
 

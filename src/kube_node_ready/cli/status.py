@@ -83,23 +83,23 @@ def shown_to_the_end(watch: Callable[[View], Coroutine[Any, Any, Ending]], style
     return ending.code
 
 
-def needs_attention(standings: Sequence[NodeStatus], *, named: bool = False) -> int:
+def needs_attention(statuses: Sequence[NodeStatus], *, named: bool = False) -> int:
     """Return the exit code. A node that is named counts if it is gated, even if the controller does not select it."""
-    wanted = any(standing.needs_attention or (named and standing.gates) for standing in standings)
+    wanted = any(status.needs_attention or (named and status.gates) for status in statuses)
     return ExitCode.FAILED if wanted else ExitCode.OK
 
 
 async def _once(options: Options) -> int:
     notes = Notes()
     async with cluster.cluster(options.place) as kube:
-        picture = await cluster.read(kube, options.place.namespace, notes)
-        errors.check_names(options.node, picture.known)
-        standings = _chosen(picture.standings(dict.fromkeys(options.node) or picture.known, _now()), options)
-        if needs_attention(standings):
-            await check_controller(kube, picture.installed, notes)
-    _print(standings, picture, options)
+        fleet_view = await cluster.read(kube, options.place.namespace, notes)
+        errors.check_names(options.node, fleet_view.known)
+        statuses = _chosen(fleet_view.statuses(dict.fromkeys(options.node) or fleet_view.known, _now()), options)
+        if needs_attention(statuses):
+            await check_controller(kube, fleet_view.installed, notes)
+    _print(statuses, fleet_view, options)
     output.note(notes)
-    return needs_attention(standings, named=bool(options.node))
+    return needs_attention(statuses, named=bool(options.node))
 
 
 async def check_controller(kube: KubeClient, installed: Installed, notes: Notes) -> None:
@@ -109,21 +109,21 @@ async def check_controller(kube: KubeClient, installed: Installed, notes: Notes)
             notes.add(found.describe(_now()))
 
 
-def _chosen(standings: list[NodeStatus], options: Options) -> list[NodeStatus]:
-    found = [standing for standing in standings if _is_chosen(standing, options)]
+def _chosen(statuses: list[NodeStatus], options: Options) -> list[NodeStatus]:
+    found = [status for status in statuses if _is_chosen(status, options)]
     return sorted(found, key=fleet.ORDERS[options.sort_by]) if options.sort_by else found
 
 
-def _is_chosen(standing: NodeStatus, options: Options) -> bool:
-    in_pool = options.pool is None or standing.node.pool == options.pool
-    return in_pool and options.selector.matches(standing.known.labels) and (standing.guarded or not options.gated)
+def _is_chosen(status: NodeStatus, options: Options) -> bool:
+    in_pool = options.pool is None or status.node.pool == options.pool
+    return in_pool and options.selector.matches(status.known.labels) and (status.guarded or not options.gated)
 
 
-def _print(standings: Sequence[NodeStatus], picture: FleetView, options: Options) -> None:
+def _print(statuses: Sequence[NodeStatus], fleet_view: FleetView, options: Options) -> None:
     if options.output not in _FOR_PROGRAMS:
-        print_table(standings, output.style(sys.stdout, options.style))
+        print_table(statuses, output.style(sys.stdout, options.style))
         return
-    data = [status_json.to_json(standing, picture.installed.namespace) for standing in standings]
+    data = [status_json.to_json(status, fleet_view.installed.namespace) for status in statuses]
     if options.output == "json":
         sys.stdout.write(words.escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode()) + "\n")
     else:
@@ -137,29 +137,29 @@ def as_yaml(data: object) -> str:
     return text if is_safe else str(yaml.safe_dump(data, sort_keys=False, width=1000))
 
 
-def print_table(standings: Sequence[NodeStatus], style: Style) -> None:
-    if standings:
-        output.out(table.lines(standings, style, _now()))
-    output.out([Text(table.summary(standings))])
+def print_table(statuses: Sequence[NodeStatus], style: Style) -> None:
+    if statuses:
+        output.out(table.lines(statuses, style, _now()))
+    output.out([Text(table.summary(statuses))])
 
 
 async def _watch(options: Options, shown: View) -> Ending:
     notes = Notes()
 
     def choose(live: FleetWatcher, now: datetime) -> list[NodeStatus]:
-        return _chosen(live.standings(dict.fromkeys(options.node), now), options)
+        return _chosen(live.statuses(dict.fromkeys(options.node), now), options)
 
-    def over(live: FleetWatcher, standings: Sequence[NodeStatus]) -> int | None:
-        if options.until and set(options.node) - live.picture.known.keys():
+    def over(live: FleetWatcher, statuses: Sequence[NodeStatus]) -> int | None:
+        if options.until and set(options.node) - live.fleet_view.known.keys():
             return ExitCode.FAILED
-        return _verdict(standings, options) if is_over(standings, options.until) else None
+        return _verdict(statuses, options) if is_over(statuses, options.until) else None
 
     async with cluster.cluster(options.place) as kube:
         installed = await cluster.find_installation(kube, options.place.namespace, notes)
         async with following.following(kube, installed, notes) as live:
-            errors.check_names(options.node, live.picture.known)
+            errors.check_names(options.node, live.fleet_view.known)
             followed = await following.follow(live, shown, choose, over, options.timeout)
-            gone = sorted(set(options.node) - live.picture.known.keys())
+            gone = sorted(set(options.node) - live.fleet_view.known.keys())
         last = followed.last
         if followed.code is not None:
             went = f"{durations.listed(gone)} no longer exists" if gone else ""
@@ -171,31 +171,31 @@ async def _watch(options: Options, shown: View) -> Ending:
         return Ending(_verdict(last, options), last, "\n".join(late))
 
 
-def _verdict(standings: Sequence[NodeStatus], options: Options) -> int:
-    return ExitCode.FAILED if _unproved(standings, options) else needs_attention(standings, named=bool(options.node))
+def _verdict(statuses: Sequence[NodeStatus], options: Options) -> int:
+    return ExitCode.FAILED if _unproved(statuses, options) else needs_attention(statuses, named=bool(options.node))
 
 
-def _unproved(standings: Sequence[NodeStatus], options: Options) -> str:
+def _unproved(statuses: Sequence[NodeStatus], options: Options) -> str:
     """Return a line for each named node that should be verified, and that will not be."""
     if options.until != "verified" or not options.node:
         return ""
-    idle = [standing for standing in standings if not standing.verified and not standing.needs_attention]
-    return "\n".join(f"{standing.name} is not verified: {standing.waits_for or standing.phase}" for standing in idle)
+    idle = [status for status in statuses if not status.verified and not status.needs_attention]
+    return "\n".join(f"{status.name} is not verified: {status.waits_for or status.phase}" for status in idle)
 
 
-def is_over(standings: Sequence[NodeStatus], until: str | None) -> bool:
+def is_over(statuses: Sequence[NodeStatus], until: str | None) -> bool:
     match until:
         case "verified":
-            return not needs_attention(standings)
+            return not needs_attention(statuses)
         case "settled":
-            return all(standing.failing or not standing.needs_attention for standing in standings)
+            return all(status.failing or not status.needs_attention for status in statuses)
         case _:
             return False
 
 
 def _late(last: Sequence[NodeStatus], options: Options) -> str:
     assert options.timeout is not None, "or there is no end"
-    waiting = [standing for standing in last if not is_over([standing], options.until)]
+    waiting = [status for status in last if not is_over([status], options.until)]
     within = durations.format_duration(timedelta(seconds=options.timeout))
     return f"{durations.plural(len(waiting), 'node', thousands=',')} not {options.until} within {within}"
 

@@ -61,28 +61,28 @@ class NodeStatusJson(Struct, frozen=True, rename="camel"):
     deleting: Annotated[bool, Meta(description="whether it is being deleted")]
 
 
-def to_json(standing: NodeStatus, namespace: str) -> NodeStatusJson:
+def to_json(status: NodeStatus, namespace: str) -> NodeStatusJson:
     """`namespace` is that of worker pods."""
-    node, record = standing.node, standing.node.record
+    node, record = status.node, status.node.record
     return NodeStatusJson(
         name=printable(node.name, _LONGEST_NAME),
-        phase=standing.phase.value,
-        reason=printable(standing.decision.reason, words.LONGEST),
-        waits_for=standing.waits_for,
-        verified=standing.verified,
-        gated=bool(standing.gates),
+        phase=status.phase.value,
+        reason=printable(status.decision.reason, words.LONGEST),
+        waits_for=status.waits_for,
+        verified=status.verified,
+        gated=bool(status.gates),
         labelled=node.labelled,
-        attempt=standing.attempt,
+        attempt=status.attempt,
         failures=record.failures,
         outcome=record.outcome.value,
         error=printable(record.reason, words.LONGEST),
         checks=tuple(Check(check.name, check.ok, check.ms, check.applies) for check in record.checks),
-        next=_next(standing),
-        worker=_worker(standing, namespace),
+        next=_next(status),
+        worker=_worker(status, namespace),
         since=record.since,
         at=record.at,
-        created=standing.known.created,
-        gates=tuple(printable(gate, words.LONGEST) for gate in standing.gates),
+        created=status.known.created,
+        gates=tuple(printable(gate, words.LONGEST) for gate in status.gates),
         pool=printable(node.pool),
         boot=node.boot,
         removal_paused=node.removal_paused,
@@ -90,13 +90,13 @@ def to_json(standing: NodeStatus, namespace: str) -> NodeStatusJson:
     )
 
 
-def _next(standing: NodeStatus) -> Next | None:
-    due = standing.due
-    return Next(round((due - standing.seen.now).total_seconds(), 3), due) if due else None
+def _next(status: NodeStatus) -> Next | None:
+    due = status.due
+    return Next(round((due - status.seen.now).total_seconds(), 3), due) if due else None
 
 
-def _worker(standing: NodeStatus, namespace: str) -> WorkerPod | None:
-    worker = standing.worker
+def _worker(status: NodeStatus, namespace: str) -> WorkerPod | None:
+    worker = status.worker
     if worker is None:
         return None
     return WorkerPod(

@@ -49,40 +49,40 @@ class Style(Struct, frozen=True):
     """`pool` or `zone`: a table with a part for each."""
 
 
-def lines(standings: Sequence[NodeStatus], style: Style, now: datetime) -> list[Text]:
+def lines(statuses: Sequence[NodeStatus], style: Style, now: datetime) -> list[Text]:
     """Return a heading, and one line per node. Columns of checks are those that any of these nodes has.
 
     Where the reasons would have no room, first the checks that passed on all nodes are left out, and then all of them.
     A last line reports it.
     """
-    all_checks = [check for standing in standings for check in standing.node.record.checks]
-    extra = _WIDE if style.wide else _POOL if _has_pools(standings) and style.group != "pool" else ()
-    rows = every = _rows(standings, _ordered(all_checks), now, extra)
+    all_checks = [check for status in statuses for check in status.node.record.checks]
+    extra = _WIDE if style.wide else _POOL if _has_pools(statuses) and style.group != "pool" else ()
+    rows = every = _rows(statuses, _ordered(all_checks), now, extra)
     for checks in (_ordered(check for check in all_checks if not check.ok), []):
         if not _fits(rows, style):
-            rows = _rows(standings, checks, now, extra)
+            rows = _rows(statuses, checks, now, extra)
     widths = _widths(rows)
     shown = [_line(row, widths, style) for row in rows]
     if style.group:
-        shown = [shown[0], *_grouped(standings, shown[1:], style)]
+        shown = [shown[0], *_grouped(statuses, shown[1:], style)]
     if len(rows[0]) == len(every[0]):
         return shown
     return [*shown, Text(cut(_TOO_NARROW, style.width or 0), DIM)]
 
 
-def _has_pools(standings: Iterable[NodeStatus]) -> bool:
-    return len({standing.node.pool for standing in standings} - {""}) > 1
+def _has_pools(statuses: Iterable[NodeStatus]) -> bool:
+    return len({status.node.pool for status in statuses} - {""}) > 1
 
 
-def _grouped(standings: Sequence[NodeStatus], shown: Sequence[Text], style: Style) -> Iterator[Text]:
+def _grouped(statuses: Sequence[NodeStatus], shown: Sequence[Text], style: Style) -> Iterator[Text]:
     """Yield the lines below a title for each group; those without a pool or zone are last. The order is kept."""
     group = GROUPS[style.group or ""]
     parts: dict[str, list[int]] = {}
-    for number, standing in enumerate(standings):
-        parts.setdefault(group(standing), []).append(number)
+    for number, status in enumerate(statuses):
+        parts.setdefault(group(status), []).append(number)
     for name in sorted(parts, key=lambda name: (not name, natural(name))):
         title = f"{style.group} {printable(name)}" if name else f"no {style.group}"
-        yield Text(cut_to(f"{title}: {summary(standings[number] for number in parts[name])}", style.width), BOLD)
+        yield Text(cut_to(f"{title}: {summary(statuses[number] for number in parts[name])}", style.width), BOLD)
         yield from (shown[number] for number in parts[name])
 
 
@@ -94,12 +94,12 @@ def _fits(rows: Sequence[Sequence[Cell]], style: Style) -> bool:
 
 
 def _rows(
-    standings: Sequence[NodeStatus], checks: Sequence[str], now: datetime, extra: Sequence[str]
+    statuses: Sequence[NodeStatus], checks: Sequence[str], now: datetime, extra: Sequence[str]
 ) -> list[list[Cell]]:
     numbers = ["ATTEMPT", *(name.upper() for name in checks)]
     names = ["NODE", "PHASE", *numbers, "AGE", *extra, "WAITS FOR"]
     head = [Cell(name, BOLD, right=name in numbers) for name in names]
-    return [head, *(_row(standing, checks, now, extra) for standing in standings)]
+    return [head, *(_row(status, checks, now, extra) for status in statuses)]
 
 
 def _widths(rows: Sequence[Sequence[Cell]]) -> list[int]:
@@ -111,9 +111,9 @@ def _room(widths: Sequence[int], width: int) -> int:
     return max(0, width - sum(widths) - len(_GAP) * len(widths))
 
 
-def summary(standings: Iterable[NodeStatus]) -> str:
+def summary(statuses: Iterable[NodeStatus]) -> str:
     """`3 nodes: 2 verified, 1 backing-off`."""
-    counted = Counter(standing.phase for standing in standings)
+    counted = Counter(status.phase for status in statuses)
     counts = ", ".join(f"{counted[phase]:,} {phase}" for phase in Phase if counted[phase])
     return f"{durations.plural(counted.total(), 'node', thousands=',')}{f': {counts}' if counts else ''}"
 
@@ -136,18 +136,18 @@ def _ordered(checks: Iterable[CheckResult]) -> list[str]:
     return [name for name in CHECKS if name in names]
 
 
-def _row(standing: NodeStatus, checks: Sequence[str], now: datetime, extra: Sequence[str]) -> list[Cell]:
-    record = standing.node.record
+def _row(status: NodeStatus, checks: Sequence[str], now: datetime, extra: Sequence[str]) -> list[Cell]:
+    record = status.node.record
     by_name = {check.name: check for check in record.checks}
-    is_past = standing.attempt > record.attempt
+    is_past = status.attempt > record.attempt
     return [
-        Cell(printable(standing.name, _LONGEST_NAME)),
-        Cell(standing.phase.value, phase_style(standing.phase)),
-        Cell(str(standing.attempt or _UNKNOWN), right=True),
+        Cell(printable(status.name, _LONGEST_NAME)),
+        Cell(status.phase.value, phase_style(status.phase)),
+        Cell(str(status.attempt or _UNKNOWN), right=True),
         *(_check(by_name.get(name), is_past=is_past) for name in checks),
-        Cell(_age(standing.known.created, now)),
-        *(Cell(_more(standing, name, now)) for name in extra),
-        Cell(standing.waits_for),
+        Cell(_age(status.known.created, now)),
+        *(Cell(_more(status, name, now)) for name in extra),
+        Cell(status.waits_for),
     ]
 
 
@@ -161,11 +161,11 @@ def _check(check: CheckResult | None, *, is_past: bool) -> Cell:
     return Cell(f"{'' if check.ok else FAILED_MARK}{check.ms}", style, right=True)
 
 
-def _more(standing: NodeStatus, column: str, now: datetime) -> str:
-    node, worker = standing.node, standing.worker
+def _more(status: NodeStatus, column: str, now: datetime) -> str:
+    node, worker = status.node, status.worker
     match column:
         case "GATES":
-            text = printable(",".join(standing.gates), words.LONGEST)
+            text = printable(",".join(status.gates), words.LONGEST)
         case "POOL":
             text = printable(node.pool)
         case "BOOT":

@@ -77,16 +77,16 @@ def patch_of(known: ObservedNode, policy: Policy, now: datetime) -> patches.Json
     return patches.close_gate(known.node, record_of(known.node, now), policy, None, known.version)
 
 
-def refusal(standing: NodeStatus) -> str:
+def refusal(status: NodeStatus) -> str:
     """Return why a requested verification would not run; empty if it would."""
-    if not standing.known.selected:
+    if not status.known.selected:
         return "nodeManagement.nodeSelector does not select it"
-    return "it is being deleted" if standing.node.deleting else ""
+    return "it is being deleted" if status.node.deleting else ""
 
 
-def running_attempt(standing: NodeStatus) -> int:
+def running_attempt(status: NodeStatus) -> int:
     """Return the number of the attempt that is running; 0 if none is."""
-    current = attempts.current(standing.seen)
+    current = attempts.current(status.seen)
     if current is None or current.ended or (isinstance(current, Worker) and current.deleting):
         return 0
     return current.number
@@ -111,13 +111,13 @@ async def _ask_all(options: Options) -> Asking:
         if seen.installed.dry_run:
             raise UsageError("dryRun is on: no node would be verified, so no verification was requested")
         await check_controller(kube, seen.installed, notes)
-        standings = seen.standings(dict.fromkeys(options.node) or seen.known, datetime.now(UTC))
-        chosen = [each for each in standings if each.failing] if options.all_failed else standings
+        statuses = seen.statuses(dict.fromkeys(options.node) or seen.known, datetime.now(UTC))
+        chosen = [each for each in statuses if each.failing] if options.all_failed else statuses
         output.note(notes)
         if not chosen:
             output.out([Text("no node's last attempt failed")])
-        for standing in chosen:
-            result = await _ask(kube, standing, seen.installed)
+        for status in chosen:
+            result = await _ask(kube, status, seen.installed)
             if result is None:
                 code = ExitCode.FAILED
             else:
@@ -125,24 +125,24 @@ async def _ask_all(options: Options) -> Asking:
     return Asking(tuple(asked), code)
 
 
-async def _ask(kube: KubeClient, standing: NodeStatus, installed: Installed) -> Asked | None:
+async def _ask(kube: KubeClient, status: NodeStatus, installed: Installed) -> Asked | None:
     """Return the request, or None if it failed, which is reported."""
-    name, uid = standing.name, standing.node.uid
-    if reason := refusal(standing):
+    name, uid = status.name, status.node.uid
+    if reason := refusal(status):
         output.say(f"{name}: {reason}")
         return None
-    if number := running_attempt(standing):
+    if number := running_attempt(status):
         output.out([Text(f"{name}: the worker of attempt {number} is already running")])
         return Asked(name, uid, number - 1)
     try:
-        known = await _write(kube, standing.known, installed)
+        known = await _write(kube, status.known, installed)
     except NotFound:
         output.say(f"{name}: the node no longer exists")
         return None
     if known is None:
         output.say(f"{name}: the node changes too often to be patched; try again")
         return None
-    output.out([Text(f"{name}: {_consequence(standing, known.node.record.attempt + 1)}")])
+    output.out([Text(f"{name}: {_consequence(status, known.node.record.attempt + 1)}")])
     return Asked(name, uid, known.node.record.attempt)
 
 
@@ -164,11 +164,11 @@ async def _write(kube: KubeClient, known: ObservedNode, installed: Installed) ->
     return None
 
 
-def _consequence(standing: NodeStatus, number: int) -> str:
-    how_long = "even if it fails" if standing.mode is Mode.CONTROLLER else "meanwhile"
-    meanwhile = "it stays gated until it passes" if standing.gates else f"it stays open, {how_long}"
-    karpenter = "" if standing.node.registered else "; it begins after Karpenter has registered the node"
-    return f"requested attempt {number}, which {standing.initiator} begins; {meanwhile}{karpenter}"
+def _consequence(status: NodeStatus, number: int) -> str:
+    how_long = "even if it fails" if status.mode is Mode.CONTROLLER else "meanwhile"
+    meanwhile = "it stays gated until it passes" if status.gates else f"it stays open, {how_long}"
+    karpenter = "" if status.node.registered else "; it begins after Karpenter has registered the node"
+    return f"requested attempt {number}, which {status.initiator} begins; {meanwhile}{karpenter}"
 
 
 async def _wait(options: Options, asked: Sequence[Asked], shown: View) -> Ending:
@@ -176,7 +176,7 @@ async def _wait(options: Options, asked: Sequence[Asked], shown: View) -> Ending
     seconds = options.timeout if options.timeout is not None else _PATIENCE_SECONDS
 
     def choose(live: FleetWatcher, now: datetime) -> list[NodeStatus]:
-        return live.standings([request.name for request in asked], now)
+        return live.statuses([request.name for request in asked], now)
 
     def over(live: FleetWatcher, _: Sequence[NodeStatus]) -> int | None:
         verdicts = [verdict(request, _now_called(request, live)) for request in asked]
@@ -194,7 +194,7 @@ async def _wait(options: Options, asked: Sequence[Asked], shown: View) -> Ending
 
 def _now_called(asked: Asked, live: FleetWatcher) -> Node | None:
     """Return the Node of that name, which can be another one by now."""
-    known = live.picture.known.get(asked.name)
+    known = live.fleet_view.known.get(asked.name)
     return known.node if known else None
 
 

@@ -74,18 +74,18 @@ class FleetWatcher:
         self.notes = notes
         self._kube = kube
         self._changed = asyncio.Event()
-        self.picture = FleetView(installed, self._changed.set)
+        self.fleet_view = FleetView(installed, self._changed.set)
         self._watches: list[Watch] = []
         self._running: list[asyncio.Task[None]] = []
 
     async def begin(self) -> None:
         """Start the watches, after checking that each is allowed."""
-        installed, scope = self.picture.installed, self.picture.installed.scope
-        await self._add(fleet.nodes(installed), self.picture.node_changed)
+        installed, scope = self.fleet_view.installed, self.fleet_view.installed.scope
+        await self._add(fleet.nodes(installed), self.fleet_view.node_changed)
         with self._without("running workers are not seen"):
-            await self._add(resources.workers(scope), self.picture.worker_changed, scope.namespace)
+            await self._add(resources.workers(scope), self.fleet_view.worker_changed, scope.namespace)
         if installed.policy.removal:
-            self.picture.ledger_changed(await cluster.read_ledger(self._kube, installed, self.notes))
+            self.fleet_view.ledger_changed(await cluster.read_ledger(self._kube, installed, self.notes))
             with self._without("what can be removed is shown as of the start"):
                 await self._add(resources.removals(scope), self._ledger_changed, scope.namespace)
 
@@ -111,8 +111,8 @@ class FleetWatcher:
     def problem(self) -> str:
         return next(filter(None, (watch.problem for watch in self._watches)), "")
 
-    def standings(self, names: Iterable[str], now: datetime) -> list[NodeStatus]:
-        return self.picture.standings(names or list(self.picture.known), now, _FRESH)
+    def statuses(self, names: Iterable[str], now: datetime) -> list[NodeStatus]:
+        return self.fleet_view.statuses(names or list(self.fleet_view.known), now, _FRESH)
 
     def ring(self) -> None:
         self._changed.set()
@@ -141,7 +141,7 @@ class FleetWatcher:
             self.notes.add(f"{error}. Without it, {what}")
 
     def _ledger_changed(self, _: str, __: Ledger | None, after: Ledger | None) -> None:
-        self.picture.ledger_changed(after or removal_ledger.MISSING)
+        self.fleet_view.ledger_changed(after or removal_ledger.MISSING)
 
 
 @asynccontextmanager
@@ -173,12 +173,12 @@ async def follow(live: FleetWatcher, shown: View, choose: Choose, over: Over, se
     end = time.monotonic() + seconds if seconds is not None else None
     while True:
         now = datetime.now(UTC)
-        standings = choose(live, now)
-        notes = [*live.notes, *live.picture.notes]
-        shown.show(Frame(standings, now, notes, live.problem, live.picture.known.keys()))
-        if (code := over(live, standings)) is not None:
-            return WatchResult(code, standings)
+        statuses = choose(live, now)
+        notes = [*live.notes, *live.fleet_view.notes]
+        shown.show(Frame(statuses, now, notes, live.problem, live.fleet_view.known.keys()))
+        if (code := over(live, statuses)) is not None:
+            return WatchResult(code, statuses)
         left = end - time.monotonic() if end is not None else _TICK_SECONDS
         if left <= 0:
-            return WatchResult(None, standings)
+            return WatchResult(None, statuses)
         await live.wait_for_change(min(_TICK_SECONDS, left))

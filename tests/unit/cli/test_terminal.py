@@ -17,7 +17,7 @@ from kube_node_ready.cli.screen import Frame
 from tests.support.model_cluster import START
 from tests.support.shell import ROOT
 from tests.support.terminals import on_a_terminal
-from tests.unit.cli.test_views import gated, standings, verified
+from tests.unit.cli.test_views import gated, statuses, verified
 
 TEXT = "[bold]x[/bold] \x1b[2J\x9b31m \u202e :smile: 日本語 1.5"
 PRINTS = f"""
@@ -86,8 +86,8 @@ def test_a_terminal_is_restored_after_a_signal(number: signal.Signals, code: int
 
 
 def test_a_dumb_terminal_gets_lines() -> None:
-    shows = LIVE.replace("Frame([], ", "Frame(standings(gated('a')), ")
-    program = f"from tests.unit.cli.test_views import gated, standings\n{shows}"
+    shows = LIVE.replace("Frame([], ", "Frame(statuses(gated('a')), ")
+    program = f"from tests.unit.cli.test_views import gated, statuses\n{shows}"
     done = on_a_terminal([sys.executable, "-c", program], environ(TERM="dumb"), until=b"a  verifying")
     assert (done.code, b"\x1b" in done.shown) == (130, False)
 
@@ -125,7 +125,7 @@ def interrupted(at: int) -> int:
     try:
         with suppress(SystemExit), screen.live() as shown:
             for _ in range(2):
-                shown.show(Frame(standings(gated("a"), verified("b")), START))
+                shown.show(Frame(statuses(gated("a"), verified("b")), START))
     finally:
         sys.settrace(None)
     return lines

@@ -86,7 +86,7 @@ def failed(
     )
 
 
-def a_picture(
+def a_fleet_view(
     *nodes: Node,
     workers: tuple[Worker, ...] = (),
     book: Ledger = removal_ledger.EMPTY,
@@ -96,13 +96,13 @@ def a_picture(
     return FleetView(into or Installed(POLICY, "kube-system", slots=9)).put(known, workers, book)
 
 
-def standings(*nodes: Node, **more: Any) -> list[NodeStatus]:  # noqa: ANN401  as a_picture's
-    picture = a_picture(*nodes, **more)
-    return picture.standings(picture.known, START)
+def statuses(*nodes: Node, **more: Any) -> list[NodeStatus]:  # noqa: ANN401  as a_fleet_view's
+    fleet_view = a_fleet_view(*nodes, **more)
+    return fleet_view.statuses(fleet_view.known, START)
 
 
-def standing(node: Node, **more: Any) -> NodeStatus:  # noqa: ANN401  as a_picture's
-    (found,) = standings(node, **more)
+def node_status(node: Node, **more: Any) -> NodeStatus:  # noqa: ANN401  as a_fleet_view's
+    (found,) = statuses(node, **more)
     return found
 
 
@@ -121,33 +121,33 @@ def styled(line: Text, style: str) -> list[str]:
 
 class TestWaitReasons:
     def test_a_verified_node_waits_for_nothing(self) -> None:
-        assert standing(verified("a")).waits_for == ""
+        assert node_status(verified("a")).waits_for == ""
 
     def test_a_failed_node_waits_for_a_retry_with_its_reason(self) -> None:
-        described = standing(gated("a", failed(3)))
+        described = node_status(gated("a", failed(3)))
         assert described.phase is Phase.BACKING_OFF
         assert described.waits_for.startswith("retry in 4 s: dns: example.com: timed out after 10 s")
 
     def test_a_node_waits_for_its_worker_with_its_age(self) -> None:
         node = gated("a")
-        described = standing(node, workers=(a_worker(node, state=State.RUNNING),))
+        described = node_status(node, workers=(a_worker(node, state=State.RUNNING),))
         assert described.waits_for == "the worker of attempt 1 is running (6 s)"
         assert (described.attempt, described.node.record.attempt) == (1, 0)
 
     def test_an_open_node_in_verification_is_shown_as_open(self) -> None:
         asked = VerificationRecord(1, outcome=Outcome.PENDING, at=START, since=START, reason="its label was removed")
         unlabelled = Node("a", "uid-a", record=asked)
-        assert standing(unlabelled).waits_for.startswith("open meanwhile: the controller to begin attempt 2")
-        assert explain_text.headline(standing(unlabelled)).startswith("a is verifying: open meanwhile: ")
-        assert "open" not in standing(gated("a", asked)).waits_for
+        assert node_status(unlabelled).waits_for.startswith("open meanwhile: the controller to begin attempt 2")
+        assert explain_text.headline(node_status(unlabelled)).startswith("a is verifying: open meanwhile: ")
+        assert "open" not in node_status(gated("a", asked)).waits_for
 
     @pytest.mark.parametrize(("mode", "who"), [(Mode.CONTROLLER, "the controller"), (Mode.DAEMONSET, "the pod on it")])
     def test_the_source_of_the_next_attempt_is_shown(self, mode: Mode, who: str) -> None:
-        described = standing(gated("a"), into=Installed(POLICY, "kube-system", mode, slots=1))
+        described = node_status(gated("a"), into=Installed(POLICY, "kube-system", mode, slots=1))
         assert described.waits_for == f"{who} to begin attempt 1"
 
     def test_a_held_node_waits_for_the_budget_with_its_numbers(self) -> None:
-        described = standing(
+        described = node_status(
             gated("a", failed(5)),
             into=Installed(REMOVING, "kube-system", slots=1),
             book=Ledger(removals=(Removal("x", "x", "", START),)),
@@ -156,65 +156,65 @@ class TestWaitReasons:
         assert "1 of 1 removals used in 3600 s" in described.waits_for
 
     def test_text_of_a_node_has_no_control_characters(self) -> None:
-        described = standing(gated("a", failed(reason="\x1b[2Jdns\r\nfailed")))
+        described = node_status(gated("a", failed(reason="\x1b[2Jdns\r\nfailed")))
         assert described.waits_for.endswith("[2Jdns failed")
         assert "\x1b" not in "\n".join(plain_lines([described], Style(), START))
 
     def test_an_unselected_node_is_shown_as_such(self) -> None:
-        picture = a_picture(into=Installed(POLICY, "kube-system", slots=1))
-        picture.node_changed("a", None, ObservedNode(gated("a"), "1", selected=False))
-        (described,) = picture.standings(["a"], START)
+        fleet_view = a_fleet_view(into=Installed(POLICY, "kube-system", slots=1))
+        fleet_view.node_changed("a", None, ObservedNode(gated("a"), "1", selected=False))
+        (described,) = fleet_view.statuses(["a"], START)
         assert (described.phase, described.needs_attention) == (Phase.IGNORED, False)
         assert "nodeSelector" in described.waits_for
 
 
 class TestTheTable:
     def test_those_that_need_attention_come_first_and_names_are_counted(self) -> None:
-        found = standings(verified("n-10"), verified("n-2"), gated("z", failed()), gated("y"), Node("old", "o"))
+        found = statuses(verified("n-10"), verified("n-2"), gated("z", failed()), gated("y"), Node("old", "o"))
         assert [each.name for each in found] == ["z", "y", "n-2", "n-10", "old"]
 
     def test_a_verified_node_that_fails_since_comes_before_those_that_do_not(self) -> None:
         doubtful = msgspec.structs.replace(PROOF, failures=1, cause=Cause.CHECKS, reason="dns: no answer")
-        found = standings(verified("a"), verified("z", doubtful))
+        found = statuses(verified("a"), verified("z", doubtful))
         assert [(each.name, each.needs_attention) for each in found] == [("z", True), ("a", False)]
 
     def test_a_check_has_its_milliseconds_and_a_mark_if_it_failed(self) -> None:
-        (_, old), (_, older) = (plain_lines(standings(verified("a")), Style(), START + age) for age in (DAY, 2 * DAY))
+        (_, old), (_, older) = (plain_lines(statuses(verified("a")), Style(), START + age) for age in (DAY, 2 * DAY))
         assert ("  2d" in old, "  3d" in older) == (True, True), "what was decided a while ago is older by now"
-        head, bad, good = plain_lines(standings(gated("b", failed()), verified("a")), Style(), START)
+        head, bad, good = plain_lines(statuses(gated("b", failed()), verified("a")), Style(), START)
         assert head.split() == ["NODE", "PHASE", "ATTEMPT", "DNS", "API", "AGE", "WAITS", "FOR"]
         assert bad.split()[:6] == ["b", "backing-off", "1", "!10003", "31", "24h"]
         assert good.split() == ["a", "verified", "1", "12", "-", "24h"]
 
     def test_checks_come_in_the_order_of_the_worker(self) -> None:
         every = tuple(CheckResult(name, ok=True) for name in ("own", *reversed(CHECKS)))
-        head, _ = plain_lines(standings(verified("a", msgspec.structs.replace(PROOF, checks=every))), Style(), START)
+        head, _ = plain_lines(statuses(verified("a", msgspec.structs.replace(PROOF, checks=every))), Style(), START)
         assert head.split()[3:-3] == [name.upper() for name in CHECKS]  # and no column that a kubelet made up
 
     def test_only_the_last_column_is_cut_and_in_a_pipe_nothing(self) -> None:
         long = gated("b", failed(reason="x" * 300))
-        (_, cut), (_, whole) = (plain_lines(standings(long), Style(width=width), START) for width in (90, None))
+        (_, cut), (_, whole) = (plain_lines(statuses(long), Style(width=width), START) for width in (90, None))
         assert len(cut) == 90
         assert cut.endswith("x…")
         assert "x" * 300 in whole
 
     def test_a_narrow_terminal_has_room_for_the_reason_before_checks_that_passed(self) -> None:
-        lines = plain_lines(standings(gated("b", failed())), Style(width=66), START)
+        lines = plain_lines(statuses(gated("b", failed())), Style(width=66), START)
         assert "API" not in lines[0]
         assert "!10003" in lines[1]
         assert "dns: exam" in lines[1]
         assert lines[-1].startswith("(not all checks are shown: the terminal is too narrow")
-        assert len(plain_lines(standings(gated("b", failed())), Style(width=200), START)) == 2
-        assert all(len(line) <= 40 for line in plain_lines(standings(gated("b", failed())), Style(width=40), START))
+        assert len(plain_lines(statuses(gated("b", failed())), Style(width=200), START)) == 2
+        assert all(len(line) <= 40 for line in plain_lines(statuses(gated("b", failed())), Style(width=40), START))
 
     def test_what_failed_is_red_and_the_heading_is_bold(self) -> None:
-        head, row = table.lines(standings(gated("b", failed())), Style(), START)
+        head, row = table.lines(statuses(gated("b", failed())), Style(), START)
         assert styled(row, table.RED) == ["backing-off", "!10003"]
         assert styled(head, table.BOLD)[:2] == ["NODE", "PHASE"]
 
     @pytest.mark.parametrize("name", ["日本語", "e\u0301te\u0301", "x" * 30])
     def test_columns_align_whatever_the_width_of_characters(self, name: str) -> None:
-        lines = plain_lines(standings(gated(name), verified("b")), Style(), START)
+        lines = plain_lines(statuses(gated(name), verified("b")), Style(), START)
         columns = {
             cell_len(line[: line.index(phase)])
             for line, phase in zip(lines, ("PHASE", "verifying", "verified"), strict=True)
@@ -223,7 +223,7 @@ class TestTheTable:
 
     @pytest.mark.parametrize("width", range(1, 120, 7))
     def test_no_line_is_wider_than_the_terminal(self, width: int) -> None:
-        found = standings(gated("日本語", failed(reason="原因" * 30)), gated("b", failed()))
+        found = statuses(gated("日本語", failed(reason="原因" * 30)), gated("b", failed()))
         assert all(cell_len(line) <= width for line in plain_lines(found, Style(width=width), START))
 
     def test_the_work_per_line_is_independent_of_the_fleet_size(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,40 +235,40 @@ class TestTheTable:
 
         monkeypatch.setattr(table, "cell_len", measured)
         for size in (10, 100):
-            plain_lines(standings(*(verified(f"n-{number}") for number in range(size))), Style(), START)
+            plain_lines(statuses(*(verified(f"n-{number}") for number in range(size))), Style(), START)
             calls.append("then")
         small = calls.index("then")
         assert len(calls) - small <= 12 * small
 
     def test_text_of_other_clients_is_not_markup(self) -> None:
-        (_, row) = table.lines(standings(gated("a", failed(reason="[red]x[/red] [link=evil]y"))), Style(), START)
+        (_, row) = table.lines(statuses(gated("a", failed(reason="[red]x[/red] [link=evil]y"))), Style(), START)
         assert "[red]x[/red] [link=evil]y" in row.plain
         assert {span.style for span in row.spans} == {table.RED}
 
     def test_results_of_the_previous_attempt_are_dim_while_one_runs(self) -> None:
         node = gated("a", failed())
-        row = table.lines(standings(node, workers=(a_worker(node, 2),)), Style(), START)[1]
+        row = table.lines(statuses(node, workers=(a_worker(node, 2),)), Style(), START)[1]
         assert styled(row, table.DIM) == ["!10003", "31"]
         assert styled(row, table.RED) == []
 
     def test_wide_output_has_more_columns(self) -> None:
         node = gated("a", pool="spot", boot="0123456789")
-        head, row = plain_lines(standings(node, workers=(a_worker(node),)), Style(wide=True), START)
+        head, row = plain_lines(statuses(node, workers=(a_worker(node),)), Style(wide=True), START)
         assert "GATES" in head
         assert all(word in row.split() for word in ("node-ready/unverified:NoSchedule", "spot", "01234567", "worker-1"))
 
     def test_the_pool_is_a_column_where_there_are_several(self) -> None:
         one, two = gated("a", pool="spot"), gated("b", pool="\x1b[2Jlarge")
-        head, *rows = plain_lines(standings(one, two, gated("c")), Style(), START)
+        head, *rows = plain_lines(statuses(one, two, gated("c")), Style(), START)
         assert head.split()[4:5] == ["POOL"]
         assert [row.split()[4] for row in rows] == ["spot", "[2Jlarge", "-"]
-        assert "POOL" not in plain_lines(standings(one, gated("c")), Style(), START)[0]
-        assert plain_lines(standings(one, two), Style(wide=True), START)[0].split().count("POOL") == 1
+        assert "POOL" not in plain_lines(statuses(one, gated("c")), Style(), START)[0]
+        assert plain_lines(statuses(one, two), Style(wide=True), START)[0].split().count("POOL") == 1
 
     @pytest.mark.parametrize("width", [None, 90])
     def test_groups_have_titles_and_keep_the_order(self, width: int | None) -> None:
         nodes = [gated("c", pool="b-10"), verified("a"), gated("b", pool="b-9"), gated("d", pool="b-9")]
-        _, *lines = plain_lines(standings(*nodes), Style(group="pool", width=width), START)
+        _, *lines = plain_lines(statuses(*nodes), Style(group="pool", width=width), START)
         assert [line for line in lines if ":" in line] == [
             "pool b-9: 2 nodes: 2 verifying",
             "pool b-10: 1 node: 1 verifying",
@@ -277,15 +277,15 @@ class TestTheTable:
         assert [line.split()[0] for line in lines] == ["pool", "b", "d", "pool", "c", "no", "a"]
 
     def test_a_group_can_be_a_zone(self) -> None:
-        picture = a_picture(verified("a"))
+        fleet_view = a_fleet_view(verified("a"))
         zone = {"topology.kubernetes.io/zone": "eu-1\x1b[2J"}
-        picture.node_changed("b", None, ObservedNode(gated("b"), "1", labels=zone))
-        lines = plain_lines(picture.standings(picture.known, START), Style(group="zone"), START)
+        fleet_view.node_changed("b", None, ObservedNode(gated("b"), "1", labels=zone))
+        lines = plain_lines(fleet_view.statuses(fleet_view.known, START), Style(group="zone"), START)
         titles = ["zone eu-1 [2J: 1 node: 1 verifying", "no zone: 1 node: 1 verified"]
         assert [line for line in lines if ":" in line] == titles
 
     def test_the_summary_counts(self) -> None:
-        assert table.summary(standings(verified("a"), verified("b"), gated("c", failed()))) == (
+        assert table.summary(statuses(verified("a"), verified("b"), gated("c", failed()))) == (
             "3 nodes: 2 verified, 1 backing-off"
         )
         assert table.summary([]) == "0 nodes"
@@ -293,8 +293,8 @@ class TestTheTable:
 
 class TestTheChoice:
     def chosen(self, *nodes: ObservedNode, **options: Any) -> list[str]:  # noqa: ANN401  as Options'
-        picture = FleetView(Installed(POLICY, "kube-system", slots=9)).put(nodes, (), removal_ledger.EMPTY)
-        found = picture.standings(picture.known, START)
+        fleet_view = FleetView(Installed(POLICY, "kube-system", slots=9)).put(nodes, (), removal_ledger.EMPTY)
+        found = fleet_view.statuses(fleet_view.known, START)
         return [each.name for each in status._chosen(found, status.Options(ClusterLocation("kube-system"), **options))]
 
     def known(self, name: str, *, days: int = 1, **fields: Any) -> ObservedNode:  # noqa: ANN401  a Node's
@@ -368,7 +368,7 @@ def test_an_invalid_selector_is_rejected(text: str) -> None:
 def test_json_has_the_documented_fields() -> None:
     node = gated("a", failed(2), pool="spot")
     data = json.loads(
-        msgspec.json.encode(status_json.to_json(standing(node, workers=(a_worker(node, 2),)), "kube-system"))
+        msgspec.json.encode(status_json.to_json(node_status(node, workers=(a_worker(node, 2),)), "kube-system"))
     )
     assert data["phase"] == "backing-off"
     assert (data["gated"], data["labelled"], data["verified"], data["failures"]) == (True, False, False, 2)
@@ -384,7 +384,7 @@ def test_json_has_the_documented_fields() -> None:
 
 class TestTheLiveView:
     def frame(self, count: int, **more: Any) -> Frame:  # noqa: ANN401  a Frame's
-        return Frame(standings(*(verified(f"n-{number}") for number in range(count))), START, **more)
+        return Frame(statuses(*(verified(f"n-{number}") for number in range(count))), START, **more)
 
     def drawn(self, frame: Frame, width: int, height: int) -> list[str]:
         return [line.plain for line in screen.drawn(frame, Style(width=width), height)]
@@ -407,7 +407,7 @@ class TestTheLiveView:
 
     @pytest.mark.parametrize("height", range(12, 24))
     def test_groups_fit_with_their_titles(self, height: int) -> None:
-        found = standings(*(gated(f"n-{number}", pool=f"p-{number % 3}") for number in range(90)))
+        found = statuses(*(gated(f"n-{number}", pool=f"p-{number % 3}") for number in range(90)))
         lines = [line.plain for line in screen.drawn(Frame(found, START), Style(width=60, group="pool"), height)]
         assert len(lines) <= height
         assert lines[-1] == "Press Ctrl-C to end."
@@ -420,7 +420,7 @@ class TestTheLiveView:
     def test_in_a_pipe_a_node_that_left_the_list_is_not_shown_as_gone(self) -> None:
         stream = StringIO()
         pipe = screen.Pipe(stream)
-        pipe.show(Frame(standings(gated("a"), gated("b")), START))
+        pipe.show(Frame(statuses(gated("a"), gated("b")), START))
         pipe.show(Frame([], START, existing={"a"}))
         assert [line.split(maxsplit=1)[1] for line in stream.getvalue().splitlines()[2:]] in (
             ["a  is no longer selected", "b  gone"],
@@ -473,10 +473,10 @@ class TestTheLiveView:
         asyncio.run(watch())
 
     def test_a_pause_of_removal_is_shown_while_it_lasts(self) -> None:
-        picture = a_picture(book=Ledger(paused=True))
-        assert picture.notes == ["removal is paused; run `kube-node-ready resume` to resume it"]
-        picture.ledger_changed(removal_ledger.EMPTY)
-        assert picture.notes == []
+        fleet_view = a_fleet_view(book=Ledger(paused=True))
+        assert fleet_view.notes == ["removal is paused; run `kube-node-ready resume` to resume it"]
+        fleet_view.ledger_changed(removal_ledger.EMPTY)
+        assert fleet_view.notes == []
 
 
 class TestExplain:
@@ -485,10 +485,10 @@ class TestExplain:
         node: Node,
         into: Installed | None = None,
         facts: explain_text.Facts = NO_FACTS,
-        **more: Any,  # noqa: ANN401  as a_picture's
+        **more: Any,  # noqa: ANN401  as a_fleet_view's
     ) -> str:
         place = into or Installed(POLICY, "kube-system", slots=9)
-        parts = explain_text.story(standing(node, into=place, **more), place, facts)
+        parts = explain_text.story(node_status(node, into=place, **more), place, facts)
         return "\n".join(f"{part.title}: {line}" for part in parts for line in part.lines)
 
     def test_explain_shows_a_failed_node(self) -> None:
@@ -520,7 +520,7 @@ class TestExplain:
         node = verified("a", msgspec.structs.replace(PROOF, checks=(*PROOF.checks, check)))
         text = self.described(node)
         assert "matrix  not applicable       4 ms  not enough peers: 1 of 2" in text
-        assert any("n/a" in line for line in table.lines([standing(node)], Style(), START))
+        assert any("n/a" in line for line in table.lines([node_status(node)], Style(), START))
 
     def test_explain_shows_a_verified_node(self) -> None:
         text = self.described(verified("a"))
@@ -610,7 +610,7 @@ class TestVerifyAgain:
     @pytest.mark.parametrize("node", [verified("a"), gated("a", failed(9, ago=1)), Node("a", "uid-a")])
     def test_in_every_state_the_next_step_is_a_new_attempt(self, node: Node) -> None:
         asked = msgspec.structs.replace(node, labelled=False, record=verify.record_of(node, START))
-        assert standing(asked).begins == max(1, node.record.attempt) + 1
+        assert node_status(asked).begins == max(1, node.record.attempt) + 1
 
     @pytest.mark.parametrize(
         ("record", "passed"),
@@ -631,9 +631,9 @@ class TestVerifyAgain:
 
     def test_only_a_worker_that_can_still_pass_is_kept(self) -> None:
         node = gated("a")
-        assert verify.running_attempt(standing(node, workers=(a_worker(node, state=State.RUNNING),))) == 1
-        assert verify.running_attempt(standing(node, workers=(a_worker(node, state=State.FAILED),))) == 0
-        assert verify.running_attempt(standing(node)) == 0
+        assert verify.running_attempt(node_status(node, workers=(a_worker(node, state=State.RUNNING),))) == 1
+        assert verify.running_attempt(node_status(node, workers=(a_worker(node, state=State.FAILED),))) == 0
+        assert verify.running_attempt(node_status(node)) == 0
 
 
 class TestWhatIsInstalled:
@@ -756,7 +756,7 @@ class TestRights:
 def test_a_watch_ends_when_all_are_verified_or_have_a_verdict(
     nodes: list[Node], *, settled: bool, all_verified: bool
 ) -> None:
-    seen = standings(*nodes)
+    seen = statuses(*nodes)
     assert status.is_over(seen, "settled") is settled
     assert status.is_over(seen, "verified") is all_verified
     assert not status.is_over(seen, None)
@@ -773,7 +773,7 @@ def test_a_watch_ends_when_all_are_verified_or_have_a_verdict(
 )
 def test_until_verified_requires_a_record(node: Node, code: int, words: str) -> None:
     asked = status.Options(ClusterLocation("kube-system"), ("a",), until="verified")
-    seen = standings(node)
+    seen = statuses(node)
     assert status.is_over(seen, "verified")
     assert status._verdict(seen, asked) == code
     assert status._unproved(seen, asked).startswith(words)
@@ -781,8 +781,8 @@ def test_until_verified_requires_a_record(node: Node, code: int, words: str) -> 
 
 def test_a_gate_counts_for_explicitly_named_nodes() -> None:
     known = [ObservedNode(gated("a"), "1", START, selected=False)]
-    picture = FleetView(Installed(POLICY, "kube-system")).put(known, (), removal_ledger.EMPTY)
-    seen = picture.standings(picture.known, START)
+    fleet_view = FleetView(Installed(POLICY, "kube-system")).put(known, (), removal_ledger.EMPTY)
+    seen = fleet_view.statuses(fleet_view.known, START)
     assert (status.needs_attention(seen), status.needs_attention(seen, named=True)) == (0, 1)
 
 
@@ -808,11 +808,11 @@ def test_a_name_of_many_digits_can_be_sorted() -> None:
 
 
 def test_unchanged_nodes_are_not_decided_again() -> None:
-    picture = a_picture(verified("a"), gated("b"))
-    first = {each.name: each for each in picture.standings(picture.known, START)}
-    second = {each.name: each for each in picture.standings(picture.known, START + timedelta(seconds=1), DAY)}
+    fleet_view = a_fleet_view(verified("a"), gated("b"))
+    first = {each.name: each for each in fleet_view.statuses(fleet_view.known, START)}
+    second = {each.name: each for each in fleet_view.statuses(fleet_view.known, START + timedelta(seconds=1), DAY)}
     assert second["a"] is first["a"]
     assert second["b"] is not first["b"]
-    picture.node_changed("a", None, ObservedNode(gated("a", failed()), "2"))
-    changed = picture.standings(["a"], START + timedelta(seconds=1), DAY)
+    fleet_view.node_changed("a", None, ObservedNode(gated("a", failed()), "2"))
+    changed = fleet_view.statuses(["a"], START + timedelta(seconds=1), DAY)
     assert changed[0].phase is not Phase.VERIFIED
