@@ -155,7 +155,7 @@ def look(wire: fleet.NodeWire, policy: Policy) -> None:
         lines = table.lines(statuses, Style(wide=wide), START)
         assert all(line.plain.isprintable() for line in lines)
     event = explain_text.Event(START, "Reason\x1b[2J", "a message\u202e")
-    parts = explain_text.story(node_status, installed, explain_text.Facts(events=(event,)))
+    parts = explain_text.sections(node_status, installed, explain_text.Facts(events=(event,)))
     assert all(line.isprintable() for part in parts for line in part.lines)
     assert explain_text.headline(node_status).isprintable()
     data = [status_json.to_json(node_status, "kube-system")]

@@ -10,7 +10,7 @@ from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.api.report import Report, TargetResult
 from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.cli import explain, installation
-from kube_node_ready.cli.explain_text import Event, Facts, headline, story
+from kube_node_ready.cli.explain_text import Event, Facts, headline, sections
 from kube_node_ready.cli.fleet import FleetView, ObservedNode
 from kube_node_ready.cli.leader import Leader
 from kube_node_ready.cli.table import Style
@@ -42,7 +42,7 @@ def explained() -> Iterator[str]:
     failed = Event(_ago(2), "VerificationFailed", f"{_REASON} (attempt {_FAILURES} of {found.policy.max_failures})")
     leader = Leader("kube-node-ready-controller-7d9c5-x2mtj", _ago(1))
     yield headline(status)
-    for line in explain.lines(story(status, found, Facts((failed,), leader)), Style(width=_WIDTH)):
+    for line in explain.lines(sections(status, found, Facts((failed,), leader)), Style(width=_WIDTH)):
         yield line.plain
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from kube_node_ready.api import objects
 from kube_node_ready.cli import cluster, errors, output, table
 from kube_node_ready.cli.cluster import ClusterLocation, Notes, decoded
-from kube_node_ready.cli.explain_text import Event, Facts, Part, headline, story
+from kube_node_ready.cli.explain_text import Event, Facts, Section, headline, sections
 from kube_node_ready.cli.leader import Leader, leader
 from kube_node_ready.cli.permissions import NoAccess, NotAllowed, requires
 from kube_node_ready.cli.status import needs_attention
@@ -57,17 +57,17 @@ async def _run(place: ClusterLocation, node: str) -> int:
     status = fleet_view.status(node, datetime.now(UTC))
     assert status, "its name was checked"
     output.out([Text(headline(status), table.phase_style(status.phase))])
-    output.out(lines(story(status, installed, facts), output.style(sys.stdout)))
+    output.out(lines(sections(status, installed, facts), output.style(sys.stdout)))
     output.note(notes)
     return needs_attention([status], named=True)
 
 
-def lines(parts: Sequence[Part], style: Style) -> Iterator[Text]:
-    """Return the parts, wrapped for a terminal; in a pipe, a sentence is a line."""
-    for part in parts:
+def lines(shown: Sequence[Section], style: Style) -> Iterator[Text]:
+    """Return the sections, wrapped for a terminal; in a pipe, a sentence is a line."""
+    for section in shown:
         yield Text()
-        yield Text(part.title, table.BOLD)
-        for line in part.lines:
+        yield Text(section.title, table.BOLD)
+        for line in section.lines:
             yield from _wrapped(line, style.width)
 
 

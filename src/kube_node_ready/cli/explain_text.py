@@ -45,23 +45,23 @@ class Facts(Struct, frozen=True):
     leader: Leader | None = None
 
 
-class Part(Struct, frozen=True):
+class Section(Struct, frozen=True):
     title: str
     lines: tuple[str, ...]
 
 
-def story(status: NodeStatus, installed: Installed, facts: Facts) -> list[Part]:
-    parts = [
-        Part("Gate", tuple(_gate(status, installed))),
-        Part("Attempts", tuple(_attempts(status, installed))),
-        Part("Checks of the last attempt", tuple(_checks(status))),
-        Part("Next", tuple(_next(status))),
-        Part("Removal", tuple(_removal(status, installed))),
-        Part("Controller", tuple(_controller(status, facts.leader))),
-        Part("Events", tuple(_events(facts.events, status.seen.now))),
-        Part("Next steps", tuple(_further(status, installed))),
+def sections(status: NodeStatus, installed: Installed, facts: Facts) -> list[Section]:
+    all_sections = [
+        Section("Gate", tuple(_gate(status, installed))),
+        Section("Attempts", tuple(_attempts(status, installed))),
+        Section("Checks of the last attempt", tuple(_checks(status))),
+        Section("Next", tuple(_next(status))),
+        Section("Removal", tuple(_removal(status, installed))),
+        Section("Controller", tuple(_controller(status, facts.leader))),
+        Section("Events", tuple(_events(facts.events, status.seen.now))),
+        Section("Next steps", tuple(_further(status, installed))),
     ]
-    return [part for part in parts if part.lines]
+    return [section for section in all_sections if section.lines]
 
 
 def headline(status: NodeStatus) -> str:

@@ -146,20 +146,20 @@ def print_table(statuses: Sequence[NodeStatus], style: Style) -> None:
 async def _watch(options: Options, shown: View) -> Ending:
     notes = Notes()
 
-    def choose(live: FleetWatcher, now: datetime) -> list[NodeStatus]:
-        return _chosen(live.statuses(dict.fromkeys(options.node), now), options)
+    def choose(watcher: FleetWatcher, now: datetime) -> list[NodeStatus]:
+        return _chosen(watcher.statuses(dict.fromkeys(options.node), now), options)
 
-    def over(live: FleetWatcher, statuses: Sequence[NodeStatus]) -> int | None:
-        if options.until and set(options.node) - live.fleet_view.known.keys():
+    def over(watcher: FleetWatcher, statuses: Sequence[NodeStatus]) -> int | None:
+        if options.until and set(options.node) - watcher.fleet_view.known.keys():
             return ExitCode.FAILED
         return _verdict(statuses, options) if is_over(statuses, options.until) else None
 
     async with cluster.cluster(options.place) as kube:
         installed = await cluster.find_installation(kube, options.place.namespace, notes)
-        async with following.following(kube, installed, notes) as live:
-            errors.check_names(options.node, live.fleet_view.known)
-            followed = await following.follow(live, shown, choose, over, options.timeout)
-            gone = sorted(set(options.node) - live.fleet_view.known.keys())
+        async with following.following(kube, installed, notes) as watcher:
+            errors.check_names(options.node, watcher.fleet_view.known)
+            followed = await following.follow(watcher, shown, choose, over, options.timeout)
+            gone = sorted(set(options.node) - watcher.fleet_view.known.keys())
         last = followed.last
         if followed.code is not None:
             went = f"{durations.listed(gone)} no longer exists" if gone else ""

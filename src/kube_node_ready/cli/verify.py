@@ -41,7 +41,7 @@ class Options(Struct, frozen=True):
     timeout: float | None = None
 
 
-class Asked(Struct, frozen=True):
+class VerificationRequest(Struct, frozen=True):
     """A node of which a verdict is awaited: that of an attempt above `attempt`."""
 
     name: str
@@ -49,10 +49,10 @@ class Asked(Struct, frozen=True):
     attempt: int
 
 
-class Asking(Struct, frozen=True):
+class _Requested(Struct, frozen=True):
     """The exit code for all requests."""
 
-    asked: tuple[Asked, ...]
+    requests: tuple[VerificationRequest, ...]
     code: int
 
 
@@ -61,10 +61,10 @@ def run(options: Options) -> int:
         raise UsageError("name the nodes to verify, or use --all-failed")
     if options.timeout is not None and not options.wait:
         raise UsageError("--timeout: needs --wait")
-    done = asyncio.run(_ask_all(options))
-    if not options.wait or not done.asked:
+    done = asyncio.run(_request_all(options))
+    if not options.wait or not done.requests:
         return done.code
-    return max(done.code, shown_to_the_end(lambda shown: _wait(options, done.asked, shown)))
+    return max(done.code, shown_to_the_end(lambda shown: _wait(options, done.requests, shown)))
 
 
 def record_of(node: Node, now: datetime) -> VerificationRecord:
@@ -92,18 +92,18 @@ def running_attempt(status: NodeStatus) -> int:
     return current.number
 
 
-def verdict(asked: Asked, node: Node | None) -> bool | None:
+def verdict(request: VerificationRequest, node: Node | None) -> bool | None:
     """Return whether it passed; None if that is not known yet. A node that no longer exists did not."""
-    if node is None or node.uid != asked.uid:
+    if node is None or node.uid != request.uid:
         return False
-    if node.record.attempt <= asked.attempt or node.record.outcome is Outcome.PENDING:
+    if node.record.attempt <= request.attempt or node.record.outcome is Outcome.PENDING:
         return None
     return node.record.is_proof
 
 
-async def _ask_all(options: Options) -> Asking:
+async def _request_all(options: Options) -> _Requested:
     notes = Notes()
-    asked: list[Asked] = []
+    requests: list[VerificationRequest] = []
     code = ExitCode.OK
     async with cluster.cluster(options.place) as kube:
         seen = await cluster.read(kube, options.place.namespace, notes)
@@ -117,15 +117,15 @@ async def _ask_all(options: Options) -> Asking:
         if not chosen:
             output.out([Text("no node's last attempt failed")])
         for status in chosen:
-            result = await _ask(kube, status, seen.installed)
+            result = await _request(kube, status, seen.installed)
             if result is None:
                 code = ExitCode.FAILED
             else:
-                asked.append(result)
-    return Asking(tuple(asked), code)
+                requests.append(result)
+    return _Requested(tuple(requests), code)
 
 
-async def _ask(kube: KubeClient, status: NodeStatus, installed: Installed) -> Asked | None:
+async def _request(kube: KubeClient, status: NodeStatus, installed: Installed) -> VerificationRequest | None:
     """Return the request, or None if it failed, which is reported."""
     name, uid = status.name, status.node.uid
     if reason := refusal(status):
@@ -133,7 +133,7 @@ async def _ask(kube: KubeClient, status: NodeStatus, installed: Installed) -> As
         return None
     if number := running_attempt(status):
         output.out([Text(f"{name}: the worker of attempt {number} is already running")])
-        return Asked(name, uid, number - 1)
+        return VerificationRequest(name, uid, number - 1)
     try:
         known = await _write(kube, status.known, installed)
     except NotFound:
@@ -143,7 +143,7 @@ async def _ask(kube: KubeClient, status: NodeStatus, installed: Installed) -> As
         output.say(f"{name}: the node changes too often to be patched; try again")
         return None
     output.out([Text(f"{name}: {_consequence(status, known.node.record.attempt + 1)}")])
-    return Asked(name, uid, known.node.record.attempt)
+    return VerificationRequest(name, uid, known.node.record.attempt)
 
 
 async def _write(kube: KubeClient, known: ObservedNode, installed: Installed) -> ObservedNode | None:
@@ -171,39 +171,39 @@ def _consequence(status: NodeStatus, number: int) -> str:
     return f"requested attempt {number}, which {status.initiator} begins; {meanwhile}{karpenter}"
 
 
-async def _wait(options: Options, asked: Sequence[Asked], shown: View) -> Ending:
+async def _wait(options: Options, requests: Sequence[VerificationRequest], shown: View) -> Ending:
     notes = Notes()
     seconds = options.timeout if options.timeout is not None else _PATIENCE_SECONDS
 
-    def choose(live: FleetWatcher, now: datetime) -> list[NodeStatus]:
-        return live.statuses([request.name for request in asked], now)
+    def choose(watcher: FleetWatcher, now: datetime) -> list[NodeStatus]:
+        return watcher.statuses([request.name for request in requests], now)
 
-    def over(live: FleetWatcher, _: Sequence[NodeStatus]) -> int | None:
-        verdicts = [verdict(request, _now_called(request, live)) for request in asked]
+    def over(watcher: FleetWatcher, _: Sequence[NodeStatus]) -> int | None:
+        verdicts = [verdict(request, _now_called(request, watcher)) for request in requests]
         if None in verdicts:
             return None
         return ExitCode.OK if all(verdicts) else ExitCode.FAILED
 
     async with cluster.cluster(options.place) as kube:
         installed = await cluster.find_installation(kube, options.place.namespace, notes)
-        async with following.following(kube, installed, notes) as live:
-            followed = await following.follow(live, shown, choose, over, seconds)
-            messages = sorted(_result(request, _now_called(request, live), seconds) for request in asked)
+        async with following.following(kube, installed, notes) as watcher:
+            followed = await following.follow(watcher, shown, choose, over, seconds)
+            messages = sorted(_result(request, _now_called(request, watcher), seconds) for request in requests)
     return Ending(ExitCode.FAILED if followed.code is None else followed.code, followed.last, "\n".join(messages))
 
 
-def _now_called(asked: Asked, live: FleetWatcher) -> Node | None:
+def _now_called(request: VerificationRequest, watcher: FleetWatcher) -> Node | None:
     """Return the Node of that name, which can be another one by now."""
-    known = live.fleet_view.known.get(asked.name)
+    known = watcher.fleet_view.known.get(request.name)
     return known.node if known else None
 
 
-def _result(asked: Asked, node: Node | None, seconds: float) -> str:
-    match verdict(asked, node):
+def _result(request: VerificationRequest, node: Node | None, seconds: float) -> str:
+    match verdict(request, node):
         case True:
-            return f"{asked.name}: passed"
+            return f"{request.name}: passed"
         case None:
-            return f"{asked.name}: no verdict within {durations.format_duration(timedelta(seconds=seconds))}"
-    if node is None or node.uid != asked.uid:
-        return f"{asked.name}: the node no longer exists"
-    return f"{asked.name}: failed: {printable(node.record.reason, words.LONGEST)}"
+            return f"{request.name}: no verdict within {durations.format_duration(timedelta(seconds=seconds))}"
+    if node is None or node.uid != request.uid:
+        return f"{request.name}: the node no longer exists"
+    return f"{request.name}: failed: {printable(node.record.reason, words.LONGEST)}"

@@ -42,9 +42,9 @@ class WatchResult(Struct, frozen=True):
 class Watch:
     """One cache, and whether the server has answered since it last failed."""
 
-    def __init__(self, kube: KubeClient, kind: Any, changed: Callable[..., None], ring: Callable[[], None]) -> None:  # noqa: ANN401  a Kind of anything
+    def __init__(self, kube: KubeClient, kind: Any, changed: Callable[..., None], wake: Callable[[], None]) -> None:  # noqa: ANN401  of any Resource
         self.cache: Informer[Any, Any] = Informer(kube, kind, changed, self._on_error)
-        self._ring = ring
+        self._wake = wake
         self._error = ""
         self._answers = 0
         self._since = datetime.now(UTC)
@@ -53,7 +53,7 @@ class Watch:
         if not self.problem:
             self._since = datetime.now(UTC)
         self._error, self._answers = error, self._heard
-        self._ring()
+        self._wake()
 
     @property
     def error(self) -> str:
@@ -114,7 +114,7 @@ class FleetWatcher:
     def statuses(self, names: Iterable[str], now: datetime) -> list[NodeStatus]:
         return self.fleet_view.statuses(names or list(self.fleet_view.known), now, _FRESH)
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         self._changed.set()
 
     async def wait_for_change(self, within: float) -> None:
@@ -147,38 +147,38 @@ class FleetWatcher:
 @asynccontextmanager
 async def following(kube: KubeClient, installed: Installed, notes: Notes) -> AsyncIterator[FleetWatcher]:
     """Filled, and kept true for as long as the block runs."""
-    live = FleetWatcher(kube, installed, notes)
-    await live.begin()
-    live.start()
+    watcher = FleetWatcher(kube, installed, notes)
+    await watcher.begin()
+    watcher.start()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGWINCH, live.ring)
+    loop.add_signal_handler(signal.SIGWINCH, watcher.wake)
     try:
-        await _filled(live)
-        yield live
+        await _filled(watcher)
+        yield watcher
     finally:
         loop.remove_signal_handler(signal.SIGWINCH)
-        await live.stop()
+        await watcher.stop()
 
 
-async def _filled(live: FleetWatcher) -> None:
+async def _filled(watcher: FleetWatcher) -> None:
     end = time.monotonic() + _PATIENCE_SECONDS
-    while not live.filled:
+    while not watcher.filled:
         if time.monotonic() > end:
-            raise NoAccess(f"the API server does not respond: {live.error or 'no response'}")
-        await live.wait_for_change(_QUICKEST_SECONDS)
+            raise NoAccess(f"the API server does not respond: {watcher.error or 'no response'}")
+        await watcher.wait_for_change(_QUICKEST_SECONDS)
 
 
-async def follow(live: FleetWatcher, shown: View, choose: Choose, over: Over, seconds: float | None) -> WatchResult:
+async def follow(watcher: FleetWatcher, shown: View, choose: Choose, over: Over, seconds: float | None) -> WatchResult:
     """Shows what is chosen until it is over, or for so many seconds."""
     end = time.monotonic() + seconds if seconds is not None else None
     while True:
         now = datetime.now(UTC)
-        statuses = choose(live, now)
-        notes = [*live.notes, *live.fleet_view.notes]
-        shown.show(Frame(statuses, now, notes, live.problem, live.fleet_view.known.keys()))
-        if (code := over(live, statuses)) is not None:
+        statuses = choose(watcher, now)
+        notes = [*watcher.notes, *watcher.fleet_view.notes]
+        shown.show(Frame(statuses, now, notes, watcher.problem, watcher.fleet_view.known.keys()))
+        if (code := over(watcher, statuses)) is not None:
             return WatchResult(code, statuses)
         left = end - time.monotonic() if end is not None else _TICK_SECONDS
         if left <= 0:
             return WatchResult(None, statuses)
-        await live.wait_for_change(min(_TICK_SECONDS, left))
+        await watcher.wait_for_change(min(_TICK_SECONDS, left))

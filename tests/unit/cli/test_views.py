@@ -433,7 +433,7 @@ class TestTheLiveView:
             view = FleetWatcher(cast("Any", None), Installed(POLICY, "kube-system"), Notes())
             waiting = asyncio.create_task(view.wait_for_change(5))
             await asyncio.sleep(0.01)
-            view.ring()
+            view.wake()
             for _ in range(turns):
                 await asyncio.sleep(0)
             waiting.cancel()
@@ -488,7 +488,7 @@ class TestExplain:
         **more: Any,  # noqa: ANN401  as a_fleet_view's
     ) -> str:
         place = into or Installed(POLICY, "kube-system", slots=9)
-        parts = explain_text.story(node_status(node, into=place, **more), place, facts)
+        parts = explain_text.sections(node_status(node, into=place, **more), place, facts)
         return "\n".join(f"{part.title}: {line}" for part in parts for line in part.lines)
 
     def test_explain_shows_a_failed_node(self) -> None:
@@ -623,11 +623,11 @@ class TestVerifyAgain:
         ],
     )
     def test_the_verdict_is_that_of_a_later_attempt(self, record: VerificationRecord, passed: bool | None) -> None:  # noqa: FBT001  expected
-        assert verify.verdict(verify.Asked("a", "uid-a", 2), verified("a", record)) is passed
+        assert verify.verdict(verify.VerificationRequest("a", "uid-a", 2), verified("a", record)) is passed
 
     def test_a_node_that_is_gone_did_not_pass(self) -> None:
-        assert verify.verdict(verify.Asked("a", "uid-a", 2), None) is False
-        assert verify.verdict(verify.Asked("a", "other", 0), verified("a")) is False
+        assert verify.verdict(verify.VerificationRequest("a", "uid-a", 2), None) is False
+        assert verify.verdict(verify.VerificationRequest("a", "other", 0), verified("a")) is False
 
     def test_only_a_worker_that_can_still_pass_is_kept(self) -> None:
         node = gated("a")
