@@ -166,7 +166,7 @@ class Config:
             key = "current-context" if what == "context" else what
             raise self.error(f"{key} is not set; expected one of the {what}s: {known}")
         if (entry := entries.get(name)) is None:
-            raise self.error(f"there is no {what} {_quoted(name)}; it has {known}")
+            raise self.error(f"{what} {_quoted(name)} is not defined; expected {known}")
         return entry
 
     def error(self, text: str) -> KubeconfigError:

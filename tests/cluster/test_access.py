@@ -64,5 +64,5 @@ def test_a_plugin_that_fails_is_named(plane: lab.Plane, namespace: str, tmp_path
     config["users"][0]["user"] = {"exec": plugin}
     file = tmp_path / "kubeconfig"
     file.write_text(yaml.safe_dump(config))
-    with pytest.raises(AccessError, match=r"no credentials for https://.*/no/such/plugin"):
+    with pytest.raises(AccessError, match=r"cannot authenticate to https://.*/no/such/plugin"):
         use(access(file), lambda kube: kube.get("/api"))

@@ -9,8 +9,9 @@ import pytest
 
 import lab
 from kube_node_ready import __version__
+from kube_node_ready.api.paths import resource_of
 from kube_node_ready.kube.access import Access, access
-from kube_node_ready.kube.client import Call, KubeClient, PatchKind, resource
+from kube_node_ready.kube.client import Call, KubeClient, PatchKind
 from kube_node_ready.kube.errors import (
     AlreadyExists,
     Conflict,
@@ -190,7 +191,7 @@ def test_calls_are_counted_by_resource(admin: Access, node: str) -> None:
     ],
 )
 def test_a_path_has_a_resource(path: str, about: str) -> None:
-    assert resource(path) == about
+    assert resource_of(path) == about
 
 
 def test_the_user_agent_has_name_and_version(plane: lab.Plane, admin: Access) -> None:

@@ -451,7 +451,7 @@ def test_delete_removes_the_pods_first_and_keeps_the_namespace(tool: Tool, prefi
     assert would.splitlines()[0] == f"would delete DaemonSet {prefix}/agent"
     assert deleted.code == 0, deleted.err
     assert deleted.err.splitlines()[0] == f"deleted DaemonSet {prefix}/agent"
-    assert "left Namespace" in deleted.err
+    assert "kept Namespace" in deleted.err
     assert not _pods(tool, prefix)
     assert not [name for name in tool.versions(prefix) if "/agent" in name]
     would = tool.does("delete", "-f", file, "--dry-run", "--delete-namespace")
@@ -537,7 +537,7 @@ def test_an_unknown_context_is_reported_with_the_available_ones(tool: Tool, pref
     )
 
     assert failed.code == 3
-    assert 'there is no context "production"; it has ' in failed.err
+    assert 'context "production" is not defined; expected ' in failed.err
 
 
 def test_a_dry_run_lists_the_changes_and_changes_nothing(tool: Tool, prefix: str) -> None:

@@ -179,6 +179,6 @@ def test_objects_with_another_manager_are_not_pruned(world: World, tmp_path: Pat
 
     assert pruned.code == 0, pruned.err
     assert (
-        f"left ConfigMap {world.namespace}/agent-conf, which is also managed by {terraform.FIELD_MANAGER}" in pruned.err
+        f"kept ConfigMap {world.namespace}/agent-conf, which is also managed by {terraform.FIELD_MANAGER}" in pruned.err
     )
     assert "ConfigMap" in {one["kind"] for one in world.found() if one["metadata"]["name"] == "agent-conf"}

@@ -42,7 +42,7 @@ def stays(condition: Callable[[], bool], seconds: float = 3) -> None:
 
 
 def held(operator: Operator, node: str) -> bool:
-    return operator.logged("Node held", node=node)
+    return operator.logged("Removal blocked", node=node)
 
 
 def blocked(operator: Operator) -> float:
@@ -151,7 +151,7 @@ def test_without_permissions_on_claims_nothing_is_removed_and_the_reason_is_logg
             assert 'cannot list resource "nodeclaims"' in reported
             assert fleet.booked() == []
             fleet.account("get", "list")
-            no = f"NodeClaim {claim} cannot be deleted: "
+            no = f"cannot delete NodeClaim {claim}: "
             fleet.until("it is logged", lambda: any(no in line.get("reason", "") for line in operator.lines()))
             assert (claims.names(), fleet.left()) == ({claim}, {node})
             fleet.account("get", "list", "delete")

@@ -23,7 +23,7 @@ from kube_node_ready.agent.agent import Agent  # noqa: TC001  as everywhere else
 from kube_node_ready.agent.stop_clock import Clock
 from kube_node_ready.api import objects
 from kube_node_ready.api.contract import CONDITION
-from kube_node_ready.kube.client import resource
+from kube_node_ready.api.paths import resource_of
 from kube_node_ready.settings import agent as agent_settings
 from kube_node_ready.verification.model import Gate, Node, Policy
 from kube_node_ready.verification.node_reader import read_node
@@ -81,7 +81,7 @@ class FakeCluster(FakeApi):
                 connection.sendall(self._reply(method, path.partition("?")[0], headers, body))
 
     def _reply(self, method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
-        kind = resource(path)
+        kind = resource_of(path)
         if (f"get {kind}" if method == "GET" else kind) in self.forbidden:
             return _refusal(403, "Forbidden")
         if method == "POST":

@@ -81,7 +81,11 @@ class Copy:
         self.heard = Listener()
         kind = Resource(self.path, Map, number, name, OURS, metadata_only)
         self.cache = Informer(
-            kube, kind, self.heard.changed, self.heard.watch_errors.append, stall_timeout=stall_timeout
+            kube,
+            kind,
+            self.heard.changed,
+            lambda error: self.heard.watch_errors.append(str(error)),
+            stall_timeout=stall_timeout,
         )
 
     async def write(self, called: str, n: object, ours: str = "yes") -> bytes:

@@ -33,7 +33,7 @@ This page is for cluster operators: it lists every key, environment variable and
 or impossible in combination is rejected at the start: all errors in one list, each with its line and what is expected.
 
 The worker's image is the controller's own. The chart sets it. Elsewhere name it, or set the variable `POD_IMAGE` to the
-controller's image. If the workers' repository differs from it, or names no registry, the controller logs a warning.
+controller's image. If the workers' repository differs from it, or has no registry, the controller logs a warning.
 
     2 errors in the configuration:
       - config.yaml:7: reconciliation.maxRetrys: unknown key; did you mean maxRetries?

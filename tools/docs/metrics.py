@@ -28,8 +28,8 @@ Series per node are removed with the node; `metrics.perNode: false` turns them o
 _DAEMONSET = """
 ## DaemonSet mode
 
-Served at `:8080/metrics` of every pod. A pod reports its own node, and its series end with the pod: in the pattern
-*once*, when the node is verified.
+Served at `:8080/metrics` of every pod. A pod reports its own node, and its series end with the pod: in mode
+`once`, when the node is verified.
 
 """
 

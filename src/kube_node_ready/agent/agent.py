@@ -194,7 +194,7 @@ class Agent:
         if run := self._check_runner.run(wanted, self._node.response):
             self._state = self._state.after_run(run)
             if run.omitted and not run.clean:
-                log("Partial run failed, rerunning all checks", level="warn", node=self._node.name, error=run.reason)
+                log("Partial run failed", level="warn", node=self._node.name, error=run.reason)
                 return
             self.metrics.checked(run)
             transition_log.run_completed(self._node.name, run, self._state, self._rules)
@@ -212,4 +212,5 @@ class Agent:
         """Log each new error once."""
         if str(error) != self._last_error:
             self._last_error = str(error)
-            log("API request failed", level="warn", error=self._last_error)
+            fields = error.fields if isinstance(error, KubeError) else {"error": self._last_error}
+            log("API request failed", level="warn", **fields)

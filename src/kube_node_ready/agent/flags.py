@@ -20,7 +20,7 @@ The commands are for people. See `kube-node-ready help COMMAND` and docs/cli.md:
 
 {}
 
-The controller is kube-node-ready-controller, and kube-node-ready-worker is what it runs on each node.
+The controller, kube-node-ready-controller, runs kube-node-ready-worker on each gated node.
 """
 _EPILOG = "Exit codes: 0 stopped by a signal (dry run: the checks that ran passed), 1 dry run: a check failed, 2 the \
 settings are invalid, 3 the API server is not reachable, 4 nothing was proved and nothing was changed: not a pod on \

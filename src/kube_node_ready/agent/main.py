@@ -55,7 +55,7 @@ def run(words: Sequence[str], environ: Mapping[str, str], *, folder: Folder = SE
         settings = load(arguments.flags, environ, known=arguments.diagnostics)
         log.configure(settings.checks.log_level, settings.checks.log_format)
         for warning in settings.warnings:
-            log.log("Configuration accepted with warning", level="warn", note=warning)
+            log.log("Configuration accepted with warning", level="warn", warning=warning)
         access = cluster_access.choose(settings, folder)
         if settings.dry_run:
             return dry_run(settings, access)
@@ -89,10 +89,8 @@ def dry_run(settings: Settings, access: ClusterAccess) -> int:
 
 
 def outside_a_pod(settings: Settings, access: ClusterAccess) -> int:
-    """Outside a pod, only run a dry run: it checks this machine, not the node."""
-    reason = (
-        "outside a pod, nothing is proved about the node, so this is a dry run. Only a pod on the node opens its gate"
-    )
+    """Run a dry run with a kubeconfig: it proves nothing about a node."""
+    reason = "only a pod with its ServiceAccount's token proves something about its node, so this is a dry run"
     log.log("Dry run started", level="warn", node=settings.node_name, reason=reason)
     runner, metrics = _check_runner(settings, access, Clock()), Metrics(settings.node_name)
     code = _check_once(runner, settings, metrics, on_pass=ExitCode.NOT_PROVED)

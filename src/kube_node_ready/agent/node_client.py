@@ -102,7 +102,9 @@ class NodeClient:
                 if effect.record.cause not in messages.REJECTION_REASONS:
                     raise
                 # Events and the log show the rejection, too, and the next step retries.
-                log("Failed to write condition", level="debug", node=self.name, error=str(error))
+                log(
+                    "Failed to write condition", level="debug", node=self.name, error=error.message, status=error.status
+                )
             else:
                 return
         # The record counts the retries, so it is always written. A proof was written when the gate was opened.
@@ -112,7 +114,7 @@ class NodeClient:
 
     def _pause_conditions(self, node: str, error: Rejected) -> None:
         self._rejected_at = self._now()
-        log("Failed to write condition", level="warn", node=node, error=str(error))
+        log("Failed to write condition", level="warn", node=node, error=error.message, status=error.status)
 
     def _can_write_conditions(self) -> bool:
         return self._rejected_at is None or self._now() - self._rejected_at > _RETRY_CONDITIONS_AFTER

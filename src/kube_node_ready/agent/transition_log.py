@@ -17,7 +17,7 @@ def phase_changed(node: str, before: Phase | None, decision: AgentDecision) -> N
     elif decision.phase is Phase.WAITING:
         log("Node waiting", node=node, reason=decision.reason)
     else:
-        log(f"Node {decision.phase}", level="debug", node=node, reason=decision.reason)
+        log("Node phase changed", level="debug", node=node, phase=decision.phase, reason=decision.reason)
 
 
 def effect_applied(effect: Effect, decision: AgentDecision) -> None:
@@ -33,4 +33,11 @@ def effect_applied(effect: Effect, decision: AgentDecision) -> None:
 def run_completed(node: str, run: CheckRun, state: AgentState, rules: Rules) -> None:
     """Log a failed run on a verified node, and how many failures close the gate."""
     if run.api_reachable and not run.attempt and not run.clean:
-        log("Re-verification failed", level="warn", node=node, failures=state.streak, threshold=rules.threshold)
+        log(
+            "Re-verification failed",
+            level="warn",
+            node=node,
+            failures=state.streak,
+            threshold=rules.threshold,
+            error=run.reason,
+        )

@@ -31,6 +31,15 @@ def object_path(api: str, resource: str, name: str, *, namespace: str | None = N
     return f"{path}/{_checked(subresource, 'subresource', 'a word such as status')}" if subresource else path
 
 
+def resource_of(path: str) -> str:
+    """Return the resource of a path, without names: `nodes`, `nodes/status`, `pods`, `leases`."""
+    parts = path.strip("/").split("/")
+    kind = parts[2:] if parts[0] == "api" else parts[3:]
+    if kind[:1] == ["namespaces"] and len(kind) > 2:  # noqa: PLR2004  /namespaces/NAME/pods, not /namespaces/NAME
+        kind = kind[2:]
+    return "/".join(kind[::2])
+
+
 GROUPS_PATH = "/apis"
 """Where all API groups are listed."""
 

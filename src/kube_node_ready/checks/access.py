@@ -132,7 +132,7 @@ def _text_of(path: str) -> str:
     try:
         text = files.read(path).strip()
     except OSError as error:
-        raise NoAccessError(f"{path} cannot be read: {error.strerror}; {needs}") from error
+        raise NoAccessError(f"cannot read {path}: {error.strerror}; {needs}") from error
     if not text:
         raise NoAccessError(f"{path} is empty; {needs}")
     return text

@@ -72,7 +72,7 @@ class Route:
             if renewed != self.identity:
                 self.use(renewed)
         except (CredentialsError, KubeconfigError) as error:
-            raise CheckFailedError(f"no credentials: {error}") from error
+            raise CheckFailedError(f"cannot authenticate: {error}") from error
         return renewed != rejected
 
     def connect(self, deadline: Deadline) -> socket.socket:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from kube_node_ready import __version__
 from kube_node_ready.api import objects
 from kube_node_ready.api.nesting import tolerant
-from kube_node_ready.api.paths import collection_path
+from kube_node_ready.api.paths import collection_path, resource_of
 from kube_node_ready.api.report import printable
 from kube_node_ready.cli import fleet, installation
 from kube_node_ready.cli.fleet import FleetView
@@ -21,7 +21,7 @@ from kube_node_ready.cli.output import say
 from kube_node_ready.cli.permissions import NoAccess, NotAllowed, no_access, requires, shown
 from kube_node_ready.controller import removal_ledger, resources
 from kube_node_ready.kube.access import Access, access
-from kube_node_ready.kube.client import MAX_PAGE_BYTES, KubeClient, resource
+from kube_node_ready.kube.client import MAX_PAGE_BYTES, KubeClient
 from kube_node_ready.kube.errors import AccessError, NotFound, Unreachable
 from kube_node_ready.kube.informer import Resource
 from kube_node_ready.kube.pages import EndlessList, Pages
@@ -109,7 +109,7 @@ async def _workers(kube: KubeClient, installed: Installed, notes: Notes) -> list
 
 
 async def read_ledger(kube: KubeClient, installed: Installed, notes: Notes) -> Ledger:
-    """Return the ledger of removals, if removal is enabled."""
+    """Return the removal ledger, if removal is enabled."""
     if not installed.policy.removal:
         return removal_ledger.MISSING
     try:
@@ -138,7 +138,7 @@ async def _listed(kube: KubeClient, kind: Resource[W, T], namespace: str) -> lis
     items: list[T] = []
     pages, more = Pages(kind.path), dict[str, str]()
     while True:
-        with requires("list", resource(kind.path), namespace):
+        with requires("list", resource_of(kind.path), namespace):
             params = {**kind.params, **more, "limit": _PAGE}
             page = decoded(await kube.get(kind.path, max_bytes=MAX_PAGE_BYTES, **params), Page)  # type: ignore[arg-type]
         items += _readable(page.items, kind)
@@ -159,7 +159,7 @@ def _readable(items: Sequence[msgspec.Raw], kind: Resource[W, T]) -> Iterator[T]
 async def require_watch(kube: KubeClient, kind: Resource[W, T], namespace: str = "") -> None:
     """Raise an error unless watching is allowed. A permission can be limited to one name."""
     params = {"fieldSelector": "metadata.name=nothing", **kind.params, "watch": "1", "timeoutSeconds": "1"}
-    with requires("watch", resource(kind.path), namespace):
+    with requires("watch", resource_of(kind.path), namespace):
         async with kube.stream(kind.path, **params):  # type: ignore[arg-type]
             pass
 

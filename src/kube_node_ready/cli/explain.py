@@ -99,7 +99,7 @@ async def _events(kube: KubeClient, name: str, notes: Notes) -> tuple[Event, ...
         notes.add(f"{error}. Without it, Events are not shown")
         return None
     except NoAccess as error:
-        notes.add(f"Events could not be read: {error}")
+        notes.add(f"cannot list Events: {error}")
     if unread := found.count(None):
         notes.add(f"Events that could not be read: {unread}")
     return tuple(event for event in found if event)
@@ -127,5 +127,5 @@ async def _leader(kube: KubeClient, path: str, notes: Notes) -> Leader | None:
         notes.add(f"{error}. Without it, whether a controller is running is unknown")
         return None
     except NoAccess as error:
-        notes.add(f"the Lease could not be read: {error}")
+        notes.add(f"cannot read the Lease: {error}")
         return None

@@ -19,12 +19,12 @@ from kubekit import durations
 
 _MOST_EVENTS = 20
 HINTS = {
-    "dns": "Is cluster DNS up, and does the node reach its Service (kube-proxy, CNI, NetworkPolicies)?",
-    "api": "Alone, it is TLS or the token: a proxy in between, a wrong clock, another cluster's CA.",
+    "dns": "Check that cluster DNS is up and that the node reaches its Service (kube-proxy, CNI, NetworkPolicies).",
+    "api": "If only this check fails, it is TLS or the token: check for a proxy, a wrong clock, another cluster's CA.",
     "network": "Dropped packets are routes, security groups, the MTU or the CNI; a refusal is the target's.",
     "services": "The Service is missing or has no ready endpoint; then every node reports it, and no node is at fault.",
-    "payload": "Small packets pass and large ones do not: is the overlay's MTU larger than the network's?",
-    "clock": "Does time synchronization run on the node?",
+    "payload": "Small packets pass and large ones do not: check the overlay's MTU against the network's.",
+    "clock": "Check that time synchronization runs on the node.",
     "matrix": "Most peers on other nodes cannot be reached from here: routes between nodes, the CNI, or a firewall.",
 }
 """What docs/how-to/troubleshooting.md explains about each check, in a sentence."""
@@ -93,13 +93,13 @@ def _attempts(status: NodeStatus, installed: Installed) -> Iterator[str]:
     if status.refusal:
         yield f"{printable(status.refusal, words.LONGEST)}."
     elif not record.attempt:
-        yield "None has ended yet."
+        yield "No attempt has completed yet."
     if not record.attempt:
         return
     when = f" {durations.format_ago(record.at, now)}" if record.at else ""
     reason = printable(record.reason, words.LONGEST)
     if record.outcome is Outcome.PENDING and not status.guarded:
-        yield f"Not verified by us: {reason}{when}."
+        yield f"Not verified by kube-node-ready: {reason}{when}."
     elif record.outcome is Outcome.PENDING:
         yield f"To be verified again, {reason}{when}."
     elif record.is_proof:
@@ -117,7 +117,7 @@ def _in_a_row(status: NodeStatus, installed: Installed) -> str:
     often = f"It failed {durations.times(record.failures)}{row}"
     if record.outcome is Outcome.PASSED:
         rule = installed.policy.reverification
-        return f"{often} since it passed{f', and {rule.threshold} close the gate' if rule else ''}."
+        return f"{often} since it passed{f', and {rule.threshold} restore the gate' if rule else ''}."
     since = f", for {durations.format_duration(status.seen.now - record.since)}" if record.since and row else ""
     often += f"{since}."
     return (
@@ -156,7 +156,8 @@ def _next(status: NodeStatus) -> Iterator[str]:
     at = f" (at {durations.format_time(status.due)})" if status.due else ""
     number = status.node.record.attempt + 1
     if status.refusal:
-        yield "The controller writes it again, less and less often, until the API server accepts it."
+        initiator = status.initiator.capitalize()
+        yield f"{initiator} retries the write with increasing backoff until the API server accepts it."
     elif status.begins:
         yield f"Attempt {status.begins}, as soon as {status.initiator} begins it."
     elif current and left is not None:
@@ -171,7 +172,7 @@ def _next(status: NodeStatus) -> Iterator[str]:
     elif status.verified and left is not None:
         yield f"It is checked again in {durations.format_duration(left)}{at}."
     elif status.phase is Phase.REMOVING:
-        yield "It is removed."
+        yield "It is being removed."
     elif status.verified or status.phase is Phase.IGNORED:
         yield "Nothing, unless the node changes."
     else:
@@ -202,7 +203,7 @@ def _removal(status: NodeStatus, installed: Installed) -> Iterator[str]:
             f"{policy.max_failures} are needed, and one more immediately before the removal."
         )
     else:
-        yield "It failed often enough." + (
+        yield "It has failed often enough to be removed." + (
             "" if record.node_failures > policy.max_failures else " It is checked once more immediately before."
         )
     if held := removal_budget.blocked_reason(status.seen, policy.removal):

@@ -39,7 +39,7 @@ class Installed(Struct, frozen=True):
 
     policy: Policy
     namespace: str
-    """Where worker pods and the ledger of removals are; in DaemonSet mode, its pods."""
+    """Where worker pods and the removal ledger are; in DaemonSet mode, its pods."""
     mode: Mode = Mode.CONTROLLER
     slots: int = 1
     selector: Mapping[str, str] = {}

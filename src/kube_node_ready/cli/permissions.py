@@ -46,9 +46,7 @@ def no_access(error: KubeError) -> NoAccess:
     if isinstance(error, InvalidRequest):
         return NoAccess(f"cannot send the request: {error.message}")
     if error.status == HTTPStatus.UNAUTHORIZED:
-        return NoAccess(
-            "the API server rejected your credentials (401 Unauthorized): are those in your kubeconfig expired?"
-        )
+        return NoAccess("the API server rejected your credentials (401 Unauthorized): renew those in your kubeconfig")
     if isinstance(error, Unreachable):
         return NoAccess(f"the API server does not respond: {shown(error)}")
     return NoAccess(f"the API server rejected the request: {printable(str(error), words.LONGEST)}")

@@ -159,7 +159,7 @@ async def _write(kube: KubeClient, known: ObservedNode, installed: Installed) ->
             with requires("get", "nodes"):
                 fresh = kind.transform(decoded(await kube.get(path), kind.wire))
         if fresh.node.uid != known.node.uid:
-            raise NotFound(404, "NotFound", "another node has its name by now")
+            raise NotFound(404, "NotFound", "a new Node has this name")
         known = fresh
     return None
 

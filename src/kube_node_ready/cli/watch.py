@@ -19,6 +19,7 @@ from kube_node_ready.cli.permissions import NoAccess, NotAllowed
 from kube_node_ready.cli.screen import Frame, View
 from kube_node_ready.controller import removal_ledger, resources
 from kube_node_ready.kube.client import KubeClient
+from kube_node_ready.kube.errors import KubeError
 from kube_node_ready.kube.informer import Informer
 from kube_node_ready.verification.model import Ledger
 
@@ -49,10 +50,10 @@ class Watch:
         self._answers = 0
         self._since = datetime.now(UTC)
 
-    def _on_error(self, error: str) -> None:
+    def _on_error(self, error: KubeError) -> None:
         if not self.problem:
             self._since = datetime.now(UTC)
-        self._error, self._answers = error, self._heard
+        self._error, self._answers = str(error), self._heard
         self._wake()
 
     @property

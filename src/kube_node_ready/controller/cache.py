@@ -18,6 +18,7 @@ from kube_node_ready.controller.resources import LEDGER, Scope
 from kube_node_ready.controller.state import ClusterState
 from kube_node_ready.controller.waiting import WaitingNodes
 from kube_node_ready.kube.client import KubeClient
+from kube_node_ready.kube.errors import KubeError
 from kube_node_ready.kube.informer import Informer
 from kube_node_ready.kube.pace import Pace
 from kube_node_ready.kube.workqueue import WorkQueue
@@ -107,7 +108,7 @@ class ClusterCache:
     def _ledger_changed(self, _: str, __: Ledger | None, after: Ledger | None) -> None:
         self.state.ledger = after or removal_ledger.MISSING
 
-    def _watch_failed(self, error: str) -> None:
+    def _watch_failed(self, error: KubeError) -> None:
         self._metrics.watch_errors.inc()
         self.errors.api_error(error)
 

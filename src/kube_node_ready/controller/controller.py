@@ -92,13 +92,13 @@ class Controller:
         try:
             await self._executor.apply(DiscardAttempt(orphan))
         except KubeError as error:
-            self._cache.errors.api_error(str(error))
+            self._cache.errors.api_error(error)
 
     async def _ensure_ledger(self) -> None:
         try:
             await self._executor.ensure_ledger()
         except KubeError as error:
-            self._cache.errors.api_error(str(error))
+            self._cache.errors.api_error(error)
 
     # What the metrics export.
 

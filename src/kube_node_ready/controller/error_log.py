@@ -4,6 +4,7 @@ import time
 import traceback
 from pathlib import Path
 
+from kube_node_ready.kube.errors import KubeError
 from kube_node_ready.log import log
 
 _API_ERROR_SECONDS = 10
@@ -14,11 +15,11 @@ class ErrorLog:
         self._last_api_error = 0.0
         self._logged: set[str] = set()
 
-    def api_error(self, error: str) -> None:
+    def api_error(self, error: KubeError) -> None:
         """Log at most one per ten seconds: if the API server is unavailable, the requests of all nodes fail."""
         if (now := time.monotonic()) - self._last_api_error > _API_ERROR_SECONDS:
             self._last_api_error = now
-            log("API request failed", level="warn", error=error)
+            log("API request failed", level="warn", **error.fields)
 
     def unexpected(self, node: str, error: Exception) -> None:
         """Log an unexpected error once per line of code."""

@@ -125,15 +125,15 @@ class Executor:
         try:
             pod = _read_pod(await self._client.get(self._pod_path(name)))
         except NotFound as error:
-            raise Conflict(409, "Vanished", f"pod {name} must be created again") from error
+            raise Conflict(0, "Vanished", f"pod {name} must be created again") from error
         if pod.metadata.deletion_timestamp:  # a finalizer keeps it, and so its name
             raise ForeignWorker(f"pod {name} has the name of the worker, and cannot be deleted")
         if _is_worker_of(pod, node):
             self._sink.worker_found(pod)
             return
         await self._delete_pod(pod)
-        log("Unusable worker pod deleted", level="warn", node=node.name, pod=name, ranOn=pod.spec.get("nodeName"))
-        raise Conflict(409, "Unusable", f"pod {name} must be created again")
+        log("Unusable worker pod deleted", level="warn", node=node.name, pod=name, ran_on=pod.spec.get("nodeName"))
+        raise Conflict(0, "Unusable", f"pod {name} must be created again")
 
     async def _delete_worker(self, worker: Worker) -> None:
         with suppress(NotFound, Conflict):  # it is deleted, or another pod has its name
@@ -163,7 +163,7 @@ class Executor:
         self._sink.worker_admitted(expected)
         if worker.fingerprint != expected:
             raise ForeignWorker(
-                f"pod {worker.name} does not run what the controller asks for: "
+                f"pod {worker.name} does not match the worker template: "
                 "it was changed or created by another client, or worker settings changed since"
             )
         return True

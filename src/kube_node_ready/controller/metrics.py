@@ -173,21 +173,26 @@ class Metrics:
         self.check_seconds = self._histogram(
             "check_duration_seconds", "Duration of a check on the node", _CHECK_SECONDS, check=CHECKS
         )
-        duration, targets = "Duration of these checks", (*sorted(self._known_targets), _OTHER)
-        self.dns_checks = self._counter("dns_check", "DNS names resolved", domain=targets, status=statuses)
-        self.dns_seconds = self._histogram("dns_check_duration_seconds", duration, _CHECK_SECONDS, domain=targets)
+        targets = (*sorted(self._known_targets), _OTHER)
+        self.dns_checks = self._counter("dns_check", "Checks of a DNS name, by result", domain=targets, status=statuses)
+        self.dns_seconds = self._histogram(
+            "dns_check_duration_seconds", "Duration of a DNS check", _CHECK_SECONDS, domain=targets
+        )
         self.network_checks = self._counter(
-            "network_check", "Network targets connected to", address=targets, status=statuses
+            "network_check", "Checks of a network target, by result", address=targets, status=statuses
         )
         self.network_seconds = self._histogram(
-            "network_check_duration_seconds", duration, _CHECK_SECONDS, address=targets
+            "network_check_duration_seconds", "Duration of a network check", _CHECK_SECONDS, address=targets
         )
         kinds = tuple(_KUBERNETES_CHECKS.values())
         self.kubernetes_checks = self._counter(
             "kubernetes_check", "Checks that query the API server", check_type=kinds, status=statuses
         )
         self.kubernetes_seconds = self._histogram(
-            "kubernetes_check_duration_seconds", duration, _CHECK_SECONDS, check_type=kinds
+            "kubernetes_check_duration_seconds",
+            "Duration of a check that queries the API server",
+            _CHECK_SECONDS,
+            check_type=kinds,
         )
 
     def _declare_controller(self) -> None:
@@ -255,12 +260,12 @@ class Metrics:
         self.labels_applied = self._counter(
             "controller_labels_applied", "Verified labels set, by key", label_key=[self._policy.label]
         )
-        self.deletions = self._counter("node_deletion", "Failed nodes removed", status=("success", "failed"))
-        self.gates_closed = self._counter(
-            "gates_closed", "Gates closed again after repeated failures of a verified node"
+        self.deletions = self._counter(
+            "node_deletion", "Attempts to remove a failed node, by result", status=("success", "failed")
         )
+        self.gates_closed = self._counter("gates_closed", "Gates restored after repeated failures of a verified node")
         self.gates_kept_open = self._counter(
-            "gates_kept_open", "Gates not closed, because too many nodes were failing at the same time"
+            "gates_kept_open", "Gates not restored, because too many nodes were failing at the same time"
         )
         self.gates_contested = self._counter("gates_contested", "Releases that another client undid repeatedly")
         self.writes_rejected = self._counter(

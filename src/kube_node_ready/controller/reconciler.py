@@ -67,9 +67,9 @@ class Reconciler:
             self._metrics.conflicts.inc()
             self._cache.wake()
             if self._queue.retry(name) >= _MANY_CONFLICTS:
-                self._cache.errors.api_error(str(error))
+                self._cache.errors.api_error(error)
         except KubeError as error:
-            self._cache.errors.api_error(str(error))
+            self._cache.errors.api_error(error)
             self._failed(name, error)
         except Exception as error:  # noqa: BLE001  a bug, or a response that is not from Kubernetes
             self._cache.errors.unexpected(name, error)
@@ -114,7 +114,7 @@ class Reconciler:
             self._cache.waiting.to_announce(name)
         if before is not decision.phase and not decision.effects:
             self._cache.pace.wrote(name)  # a log line without a write, such as "Node waiting"
-        transition_log.phase_changed(before, snapshot, decision)
+        transition_log.phase_changed(before, snapshot, decision, self._policy.reverification)
 
     async def _execute(self, snapshot: Snapshot, decision: Decision) -> None:
         for effect in decision.effects:
@@ -132,7 +132,7 @@ class Reconciler:
                     await self._report_rejection(snapshot, effect, error)
                 raise
             except ForeignWorker as error:
-                log("Worker pod rejected", level="warn", node=snapshot.node.name, error=str(error))
+                log("Worker pod not genuine", level="warn", node=snapshot.node.name, error=str(error))
                 number = snapshot.node.record.attempt + 1
                 await self._execute_instead(snapshot, worker_not_genuine(snapshot, number, self._policy, str(error)))
                 return

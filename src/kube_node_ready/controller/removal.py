@@ -71,7 +71,7 @@ class Remover:
             await self._emit_event(EmitEvent(node, EventReason.REMOVING, message, node.record.attempt, warning=True))
             return await self._delete(node, claim)
         except Rejected as error:
-            raise RemovalBlocked(f"{what} cannot be deleted: {error}") from error
+            raise RemovalBlocked(f"cannot delete {what}: {error}") from error
 
     def _check_pool(self, node: Node, claim: karpenter.Claim | None) -> None:
         """The budget was checked for the pool that the Node names. Check again if its NodeClaim names another."""
@@ -79,7 +79,7 @@ class Remover:
         if pool != Pool(node.pool, node.claimed):
             self._sink.pool_found(node, pool)
             raise Conflict(
-                409, "OtherPool", f"node {node.name} belongs to another pool than its labels and owners indicate"
+                0, "OtherPool", f"node {node.name} belongs to another pool than its labels and owners indicate"
             )
 
     def _why_cordon(self, node: Node) -> str:
@@ -109,7 +109,7 @@ class Remover:
             await self._emit_event(EmitEvent(node, EventReason.CORDONED, message, node.record.attempt, warning=True))
             answer = await self._client.patch(node_path(node), _encode(patches.cordon(node)), PatchKind.JSON)
         except Rejected as error:
-            raise RemovalBlocked(f"the Node cannot be cordoned: {error}") from error
+            raise RemovalBlocked(f"cannot cordon the Node: {error}") from error
         self._sink.node_written(answer)
         log("Node cordoned", level="warn", node=node.name, reason=reason)
         return False
@@ -130,7 +130,7 @@ class Remover:
         if removal_budget.is_recorded(effect.node, effect.ledger, self._context.now(), self._policy.removal):
             return
         if not effect.ledger.version:  # a patch without a version would overwrite other changes
-            raise Conflict(409, "NoLedger", "the removal ledger does not exist yet")
+            raise Conflict(0, "NoLedger", "the removal ledger does not exist yet")
         node, now = effect.node, self._context.now()
         removal = Removal(node.uid, node.name, node.pool, now, claimed=node.claimed)
         removals = removal_ledger.with_removal(effect.ledger.removals, removal, self._policy.removal.window, now)

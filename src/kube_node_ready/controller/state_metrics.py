@@ -46,7 +46,7 @@ class StateCollector(Collector):
         nodes = [node for node in self._state.nodes if node.labelled or self._policy.guards(node)]
         statuses = Tally(_status(node, self._state.phases.get(node.name), self._policy) for node in nodes)
         for status in ("unverified", "verifying", "verified", "failed"):
-            yield _gauge_family(f"{_CONTROLLER}_nodes_{status}", f"Nodes that are {status}", statuses[status])
+            yield _gauge_family(f"{_CONTROLLER}_nodes_{status}", f"Nodes with status {status}", statuses[status])
         degraded = sum(map(reverify.is_degraded, nodes)) if self._policy.reverification else 0
         yield _gauge_family(
             f"{_CONTROLLER}_nodes_doubtful", "Verified nodes whose last re-verification failed", degraded

@@ -2,8 +2,15 @@
 
 from kube_node_ready.log import log
 from kube_node_ready.verification.effects import CloseGate, Decision, Effect, OpenGate, StartAttempt, WriteStatus
-from kube_node_ready.verification.model import Node, Phase, Policy, Snapshot
+from kube_node_ready.verification.model import Node, Phase, Policy, Reverification, Snapshot
 from kube_node_ready.verification.worker_pod import worker_name
+
+_UNSUCCESSFUL = {
+    Phase.FAILED: "Verification failed",
+    Phase.EXHAUSTED: "Node exhausted",
+    Phase.HELD: "Removal blocked",
+    Phase.REMOVING: "Node removal started",
+}
 
 
 def node_queued(before: Node | None, after: Node | None, policy: Policy, *, quiet: bool = False) -> bool:
@@ -19,7 +26,9 @@ def worker_starting(node: Node, attempt: int) -> None:
     log("Creating worker pod", node=node.name, pod=worker_name(node.uid, attempt), attempt=attempt)
 
 
-def phase_changed(before: Phase | None, snapshot: Snapshot, decision: Decision) -> None:
+def phase_changed(
+    before: Phase | None, snapshot: Snapshot, decision: Decision, rule: Reverification | None = None
+) -> None:
     node, phase = snapshot.node.name, decision.phase
     if before is phase or any(isinstance(effect, StartAttempt) for effect in decision.effects):
         return  # the creation of the worker is logged
@@ -27,15 +36,23 @@ def phase_changed(before: Phase | None, snapshot: Snapshot, decision: Decision) 
         if _is_proved(decision):
             log("Worker completed successfully", node=node, duration=_duration(snapshot, decision))
         else:
-            log("Re-verification failed", level="warn", node=node, reason=decision.reason)
-    elif phase is Phase.FAILED:
-        log("Verification failed", level="warn", node=node, reason=decision.reason)
-    elif phase in (Phase.EXHAUSTED, Phase.HELD, Phase.REMOVING):
-        log(f"Node {phase}", level="warn", node=node, reason=decision.reason)
+            failures = max(
+                (effect.record.failures for effect in decision.effects if isinstance(effect, WriteStatus)), default=0
+            )
+            log(
+                "Re-verification failed",
+                level="warn",
+                node=node,
+                failures=failures,
+                threshold=rule.threshold if rule else None,
+                error=decision.reason,
+            )
+    elif text := _UNSUCCESSFUL.get(phase):
+        log(text, level="warn", node=node, reason=decision.reason)
     elif phase is Phase.WAITING:
         log("Node waiting", node=node, reason=decision.reason)
     else:
-        log(f"Node {phase}", level="debug", node=node, reason=decision.reason)
+        log("Node phase changed", level="debug", node=node, phase=phase, reason=decision.reason)
 
 
 def effect_applied(effect: Effect, decision: Decision, policy: Policy) -> None:

@@ -94,7 +94,7 @@ class TokenSource:
             except CredentialsError as error:
                 kept = None if rejected else self._credentials.last_resort()
                 if kept is None:
-                    raise AccessError(f"no credentials for {self._server}: {error}") from error
+                    raise AccessError(f"cannot authenticate to {self._server}: {error}") from error
                 return kept
 
     async def _fetch_from_source(self) -> Identity:

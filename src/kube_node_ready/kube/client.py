@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from kube_node_ready import __version__
+from kube_node_ready.api.paths import resource_of
 from kube_node_ready.http_syntax import InvalidRequestError
 from kube_node_ready.kube import errors
 from kube_node_ready.kube.access import Access, TokenSource
@@ -207,7 +208,7 @@ class KubeClient:
             raise
         finally:
             if is_sent:
-                self._on_call(Call(request.verb, resource(request.path), status, time.monotonic() - started))
+                self._on_call(Call(request.verb, resource_of(request.path), status, time.monotonic() - started))
         return response
 
     async def _send_authenticated(self, request: _Request) -> Response:
@@ -244,15 +245,6 @@ def _pool(access: Access, headers: dict[str, str]) -> ConnectionPool:
     if found is None:
         return ConnectionPool(access.server, access.tls, headers)
     return ConnectionPool(access.server, access.tls, headers, proxy=found.proxy, tls_name=found.tls_server_name)
-
-
-def resource(path: str) -> str:
-    """Return the resource of a path, without names: `nodes`, `nodes/status`, `pods`, `leases`."""
-    parts = path.strip("/").split("/")
-    kind = parts[2:] if parts[0] == "api" else parts[3:]
-    if kind[:1] == ["namespaces"] and len(kind) > 2:  # noqa: PLR2004  /namespaces/NAME/pods, not /namespaces/NAME
-        kind = kind[2:]
-    return "/".join(kind[::2])
 
 
 async def _lines(chunks: AsyncIterator[bytes], request: _Request) -> AsyncGenerator[bytes, None]:

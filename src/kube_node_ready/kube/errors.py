@@ -20,9 +20,11 @@ import msgspec
 from msgspec import Struct
 
 from kube_node_ready.api.nesting import tolerant
+from kube_node_ready.api.paths import resource_of
 
 _MESSAGE_BYTES = 2000
 _UID = "metadata.uid"
+_VERBS = {"POST": "create", "PUT": "replace"}
 _MAX_RETRY_AFTER = 60.0  # a server that asks for a day would stop all verifications
 
 
@@ -37,9 +39,21 @@ class KubeError(Exception):
         self.call = call
 
     def __str__(self) -> str:
-        asked = f"{self.call}: " if self.call else ""
-        answer = f" ({self.status} {self.reason})" if self.status else ""
-        return f"{asked}{self.message}{answer}"
+        request = f"{self.call}: " if self.call else ""
+        response = f" ({self.status} {self.reason})" if self.status else ""
+        return f"{request}{self.message}{response}"
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """The fields of a log line, as far as they are known."""
+        method, _, path = self.call.partition(" ")
+        known = {
+            "error": str(self),
+            "status": self.status,
+            "verb": _VERBS.get(method, method.lower()),
+            "resource": resource_of(path) if path else "",
+        }
+        return {name: value for name, value in known.items() if value}
 
 
 class NotFound(KubeError):

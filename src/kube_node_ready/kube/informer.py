@@ -81,7 +81,7 @@ class _ProtocolError(KubeError):
 _UNREADABLE = (msgspec.MsgspecError, ValueError)
 
 
-def _ignore(_: str) -> None:
+def _ignore(_: KubeError) -> None:
     return None
 
 
@@ -89,7 +89,7 @@ class Informer(Generic[W, T]):
     """`objects` is the cache. Read it, and change it only with `observe_write`.
 
     `on_change(key, before, after)` is called for every change of what is kept, and when a new object has the name of a
-    deleted one; None means that there is no object. `on_error` gets a message for the log. A watch is opened again if
+    deleted one; None means that there is no object. `on_error` gets each new error. A watch is opened again if
     nothing arrives for `stall_timeout` seconds. `pause` is called whenever everything that arrived was read: it can
     return a pause during which the watch is not read.
     """
@@ -99,7 +99,7 @@ class Informer(Generic[W, T]):
         kube: KubeClient,
         resource: Resource[W, T],
         on_change: Callable[[str, T | None, T | None], None],
-        on_error: Callable[[str], None] = _ignore,
+        on_error: Callable[[KubeError], None] = _ignore,
         *,
         stall_timeout: float = STALL_SECONDS,
         pause: PauseReading | None = None,
@@ -186,10 +186,12 @@ class Informer(Generic[W, T]):
 
     def _report_failure(self, failure: KubeError | None) -> None:
         """Report each new error once. An expired watch is not an error."""
-        message = str(failure) if failure and not isinstance(failure, Expired) else ""
-        if message and message != self._last_error:
-            self._on_error(message)
-        self._last_error = message
+        known, self._last_error = self._last_error, ""
+        if failure is None or isinstance(failure, Expired):
+            return
+        self._last_error = str(failure)
+        if self._last_error != known:
+            self._on_error(failure)
 
     async def _stream_list(self) -> None:
         try:
@@ -320,10 +322,10 @@ class Informer(Generic[W, T]):
 
     def _skip_unreadable(self, error: Exception) -> None:
         """Skip an object in a list. In a watch its version is unknown, so a new list is needed."""
-        message = f"{self._resource.path}: cannot decode an object, so it is skipped: {error}"
+        failure = _ProtocolError(f"{self._resource.path}: cannot decode an object, so it is skipped: {error}")
         if self._listed is None:
-            raise _ProtocolError(message)
-        self._on_error(message)
+            raise failure
+        self._on_error(failure)
 
     def _number(self, version: str) -> int:
         if not version.isdecimal():

@@ -84,52 +84,56 @@ def _field(flag: str, reader: Reader, description: str, *, name: str | None = No
 
 
 FIELDS = (
-    _field("node-name", SUBDOMAIN, "this pod's node, from spec.nodeName"),
-    _field("namespace", LABEL, "this pod's namespace", variable="POD_NAMESPACE"),
-    _field("mode", OneOf("once", "continuous"), "the pattern: once or continuous"),
+    _field("node-name", SUBDOMAIN, "set the name of this pod's node (from spec.nodeName)"),
+    _field("namespace", LABEL, "set this pod's namespace", variable="POD_NAMESPACE"),
+    _field("mode", OneOf("once", "continuous"), "set the mode: once or continuous"),
     _field(
         "initial-timeout",
         worker.SECONDS,
-        "how long failed checks are retried quickly, and a check run can take",
+        "retry failed checks quickly for this long; also the longest a check run can take",
         name="timeout_seconds",
     ),
-    _field("check-timeout", worker.SECONDS, "how long each check can take", name="check_timeout_seconds"),
-    _field("max-retries", Whole(0, worker.MOST_RETRIES), "quick retries after the first failure"),
-    _field("retry-backoff", worker.BACKOFF, "exponential: 1, 2, 4, … s up to 30; linear: always 1 s"),
-    _field("check-interval", worker.SECONDS, "continuous: how often to check a node"),
-    _field("failure-threshold", Whole(1, 100), "continuous: how many failures in a row close the gate again"),
+    _field("check-timeout", worker.SECONDS, "stop each check after this long", name="check_timeout_seconds"),
+    _field("max-retries", Whole(0, worker.MOST_RETRIES), "retry this often quickly after the first failure"),
+    _field(
+        "retry-backoff", worker.BACKOFF, "set the backoff: exponential (1, 2, 4, … s up to 30) or linear (always 1 s)"
+    ),
+    _field("check-interval", worker.SECONDS, "in mode continuous, check the node once per interval"),
+    _field(
+        "failure-threshold", Whole(1, 100), "in mode continuous, restore the gate after this many failures in a row"
+    ),
     _field(
         "dns-test-domains",
         worker.DOMAINS,
-        "names that must resolve, separated by commas; an IP address is a DNS server that must answer",
+        "resolve these names, separated by commas; an IP address is a DNS server that must answer",
     ),
-    _field("cluster-dns-ip", worker.ADDRESS, "the cluster's DNS server, which is queried directly"),
+    _field("cluster-dns-ip", worker.ADDRESS, "query this DNS server of the cluster directly"),
     _field(
         "network-targets",
         worker.TARGETS,
-        "what must be reached, separated by commas: host:port, or an http or https URL",
+        "connect to these targets, separated by commas: host:port, or an http or https URL",
     ),
     _field(
         "enable-connectivity-matrix",
         worker.SWITCH,
-        "whether most of a sample of ready pods on other nodes must be reached",
+        "connect to a sample of ready pods on other nodes; most must be reached",
         name="connectivity_matrix",
     ),
-    _field("connectivity-sample", worker.SAMPLE, "how many of them to sample, chosen at random for each attempt"),
-    _field("taint-key", QUALIFIED_NAME, "the gate: a taint's key"),
-    _field("taint-value", LABEL_VALUE, "its value, when it is added; any value is removed"),
+    _field("connectivity-sample", worker.SAMPLE, "choose this many of them at random for each attempt"),
+    _field("taint-key", QUALIFIED_NAME, "set the key of the gate, a taint"),
+    _field("taint-value", LABEL_VALUE, "set its value when it is added; any value is removed"),
     _field(
         "taint-effect",
         EFFECT,
-        "its effect: NoSchedule, PreferNoSchedule or NoExecute",
+        "set its effect: NoSchedule, PreferNoSchedule or NoExecute",
     ),
-    _field("verified-label", QUALIFIED_NAME, "the label of verified nodes"),
-    _field("verified-label-value", LABEL_VALUE, "its value"),
-    _field("enable-metrics", worker.SWITCH, "whether /metrics is served"),
-    _field("metrics-port", Whole(0, 65_535), "where /healthz, /readyz and /metrics are served"),
-    _field("log-level", worker.LEVEL, "debug, info, warn or error"),
-    _field("log-format", worker.FORMAT, "json for machines, console for people"),
-    _field("klog-verbosity", Whole(0, 100), "accepted, without effect", name=""),
+    _field("verified-label", QUALIFIED_NAME, "set the label of verified nodes"),
+    _field("verified-label-value", LABEL_VALUE, "set its value"),
+    _field("enable-metrics", worker.SWITCH, "serve /metrics"),
+    _field("metrics-port", Whole(0, 65_535), "serve /healthz, /readyz and /metrics on this port"),
+    _field("log-level", worker.LEVEL, "set the minimum level: debug, info, warn or error"),
+    _field("log-format", worker.FORMAT, "set the format: json for machines, console for people"),
+    _field("klog-verbosity", Whole(0, 100), "ignored; accepted for compatibility", name=""),
     _field(
         "dry-run",
         worker.SWITCH,
@@ -139,17 +143,24 @@ FIELDS = (
     _field(
         "kubeconfig",
         TextThat(lambda text: text.strip(":"), "a path"),
-        "how to reach the cluster from outside a pod, which is always a dry run",
+        "use this kubeconfig; such a run is always a dry run, also in a pod",
     ),
     _field(
         "k8s-service-host",
         _Host(),
-        "the API server, as in every pod",
+        "connect to the API server at this address (set in every pod)",
         name="service_host",
         variable="KUBERNETES_SERVICE_HOST",
     ),
-    _field("k8s-service-port", Whole(1, 65_535), "its port", name="service_port", variable="KUBERNETES_SERVICE_PORT"),
-    _field("delete-failed-node", _NoDeletion(), "accepted if false: only the controller removes nodes", name=""),
+    _field(
+        "k8s-service-port", Whole(1, 65_535), "set its port", name="service_port", variable="KUBERNETES_SERVICE_PORT"
+    ),
+    _field(
+        "delete-failed-node",
+        _NoDeletion(),
+        "ignored if false, rejected if true: only the controller removes nodes",
+        name="",
+    ),
 )
 
 

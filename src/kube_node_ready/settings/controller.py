@@ -59,7 +59,7 @@ class Reconciliation(Section, frozen=True):
         float, setting(SECONDS, "How often a verified node is verified again, spread over the interval; 0 is never.")
     ] = 0
     reverify_failure_threshold: Annotated[
-        int, setting(ATTEMPTS, "How many such failures in a row close the gate of a verified node.")
+        int, setting(ATTEMPTS, "How many such failures in a row restore the gate of a verified node.")
     ] = 3
     max_concurrent_verifications: Annotated[
         int, setting(POSITIVE_COUNT, "How many worker pods can run simultaneously.")
@@ -124,13 +124,13 @@ class NodeManagement(Section, frozen=True):
     )
     delete_failed_nodes: Annotated[
         bool,
-        setting(BOOLEAN, "Whether exhausted nodes are removed (their NodeClaim, with Karpenter), within `removal`."),
+        setting(BOOLEAN, "Remove exhausted nodes (their NodeClaim, with Karpenter), within `removal`."),
     ] = False
     removal: Annotated[RemovalConfig, setting(table(RemovalConfig), "The limits of removing nodes.")] = RemovalConfig()
 
 
 class LeaderElection(Section, frozen=True):
-    enabled: Annotated[bool, setting(BOOLEAN, "Whether replicas elect a leader.", flag="leader-elect")] = True
+    enabled: Annotated[bool, setting(BOOLEAN, "Elect a leader among replicas.", flag="leader-elect")] = True
     id: Annotated[str, setting(SUBDOMAIN, "The name of their Lease.", flag="leader-election-id")] = (
         "kube-node-ready-controller"
     )
@@ -153,11 +153,11 @@ class LeaderElection(Section, frozen=True):
 
 
 class Metrics(Section, frozen=True):
-    enabled: Annotated[bool, setting(BOOLEAN, "Whether /metrics is served.")] = True
+    enabled: Annotated[bool, setting(BOOLEAN, "Serve /metrics.")] = True
     port: Annotated[int, setting(PORT, "Its port; 0 is any free one. It can be the port of health.")] = 8080
-    per_node: Annotated[
-        bool, setting(BOOLEAN, "Whether there are series per node, which can be too many in a large cluster.")
-    ] = True
+    per_node: Annotated[bool, setting(BOOLEAN, "Export series per node, which can be too many in a large cluster.")] = (
+        True
+    )
 
 
 class Health(Section, frozen=True):

@@ -40,6 +40,6 @@ def warnings(image: Image, own: str) -> Iterator[str]:
         )
     if not has_registry(repository):
         yield (
-            f"worker.image.repository: {repository} names no registry: nodes that do not have the image ask their "
-            "default registry for it"
+            f"worker.image.repository: {repository} has no registry: nodes that do not have the image pull it "
+            "from their default registry"
         )

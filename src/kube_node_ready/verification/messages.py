@@ -56,7 +56,8 @@ def passed(record: VerificationRecord) -> str:
 
 
 def exhausted(record: VerificationRecord, policy: Policy) -> str:
-    then = "it is tried again slowly" if policy.slow_retry else "it is not tried again"
+    retry = policy.slow_retry
+    then = f"it is retried every {retry.total_seconds():g} s" if retry else "it is not retried"
     return f"failed {record.failures} times in a row; {then}. Last: {record.reason}"
 
 

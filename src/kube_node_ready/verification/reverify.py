@@ -107,7 +107,7 @@ def _after_failure(
     """Return effects and reason. The last of the failures that count against the node closes the gate."""
     note = WriteStatus(snapshot.node, record, snapshot.version)
     if not record.cause.blames_node:
-        return (note,), f"{record.reason} (not the node's fault)"
+        return (note,), f"{record.reason} (does not count against the node)"
     if record.failures < rule.threshold:
         return (note,), f"{record.reason} (failure {record.failures} of {rule.threshold})"
     often = f"failed {record.failures} times in a row"

@@ -50,9 +50,9 @@ settings; each source overrides those above it:
   {", ".join(field.variable for field, _ in worker.variables())}
 NODE_NAME is required, and POD_NAMESPACE is logged. With a POD_NAME that ends with an attempt number above 1,
 dnsSamplesAfterFailure is used instead of dnsSamples. The API server is found as in every pod, by
-KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and the ServiceAccount's mounted token. Outside a pod KUBECONFIG takes
-their place, and what only a pod can check is skipped. A skipped check proves nothing, so such a run does not verify the
-node.
+KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and the ServiceAccount's mounted token. If KUBECONFIG names an existing
+file, the API server of that kubeconfig is used instead, also in a pod. Outside a pod, checks that only a pod can run
+are skipped. A skipped check proves nothing, so such a run does not verify the node.
 
 exit codes:
   0   every check passed; with --dry-run, no check failed
@@ -82,7 +82,7 @@ def _wants_dry_run(arguments: list[str]) -> bool:
         prog="kube-node-ready-worker", description=_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     version.add_flag(parser)
-    about = "the same checks and exit codes, but NODE_NAME is not needed and the report goes to the log"
+    about = "run the same checks with the same exit codes, but without NODE_NAME, and write the report to the log"
     dry_run = Flag("dry-run", "", about)
     add_to_help(parser, [dry_run])
     flags, mistakes = parse(parser, arguments, [dry_run])
@@ -188,7 +188,7 @@ def _check(settings: Settings, environ: Mapping[str, str], folder: str | os.Path
 def _kubeconfig_jobs(
     settings: Settings, paths: str, environ: Mapping[str, str], here: PodIdentity
 ) -> tuple[Check, ...]:
-    """In a pod everything is checked all the same, with the API server that the kubeconfig names."""
+    """Return the checks with the API server of the kubeconfig. In a pod, none is left out."""
     from kube_node_ready.checks import kubeconfig  # noqa: PLC0415  no ordinary pod needs it, nor YAML
 
     access = kubeconfig.load(paths)
@@ -214,4 +214,4 @@ def _log_traceback() -> None:
     if log.enabled("debug"):
         import traceback  # noqa: PLC0415
 
-        log.log("Traceback", level="debug", traceback=traceback.format_exc())
+        log.log("Run failed unexpectedly", level="debug", traceback=traceback.format_exc())

@@ -133,7 +133,7 @@ def _delete(arguments: SimpleNamespace) -> int:
         for cluster, live in namespaces:
             apply.remove_namespace(cluster, live, common.say)
         for text in left:
-            common.say(f"left {text}")
+            common.say(f"kept {text}")
     return exit_codes.OK
 
 
@@ -149,7 +149,7 @@ def _tell_deletion(pairs: Pairs, namespaces: list[tuple[Cluster, Json]], left: l
     for _, live in namespaces:
         print(on_one_line(f"would delete {Ref.of(live)} and everything in it"))
     for text in (*staying, *left):
-        print(on_one_line(f"would leave {text}"))
+        print(on_one_line(f"would keep {text}"))
 
 
 def _namespaces_to_delete(pairs: Pairs) -> list[tuple[Cluster, Json]]:

@@ -134,7 +134,7 @@ def _plan(cluster: Cluster, request: ApplyRequest, to_come: set[str], reasons: l
     to_apply = {change.ref for change in changes}
     changes += [Change(Ref.of(live), live, None) for live in orphans.ours]
     objects = tuple(body for body in request.objects if Ref.of(body) in to_apply)
-    warnings = (*stand_in_warnings, *(f"left {kept}" for kept in orphans.left), *orphans.unlistable)
+    warnings = (*stand_in_warnings, *(f"kept {kept}" for kept in orphans.left), *orphans.unlistable)
     return Plan(objects, tuple(changes), warnings, tuple(conflicts))
 
 
@@ -208,7 +208,7 @@ def remove(
 ) -> None:
     """Delete all objects that this tool created for the manifest, now or earlier, pods first; the namespace remains."""
     owned = existing(cluster, manifest, objects)
-    for warning in (*(f"left {kept}" for kept in owned.left), *owned.unlistable):
+    for warning in (*(f"kept {kept}" for kept in owned.left), *owned.unlistable):
         tell(warning)
     for live in owned.ours:
         cluster.delete(Ref.of(live), live["metadata"]["uid"], foreground=live["kind"] == "DaemonSet")

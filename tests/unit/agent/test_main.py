@@ -272,7 +272,7 @@ class TestPlace:
         assert done.returncode == 4
         assert "Dry run started" in done.stdout
         assert '"exit_code":4' in done.stdout
-        assert done.stderr.startswith("kube-node-ready: no changes made: outside a pod")
+        assert done.stderr.startswith("kube-node-ready: no changes made: only a pod with its ServiceAccount's token")
         assert not cluster.writes
         cluster.answers["/api"] = http(status=401)
         assert outside(cluster, tmp_path).returncode == 1, "a check failed"
@@ -375,7 +375,7 @@ class TestErrors:
     def test_a_pod_without_a_token_is_exit_code_3(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         environ = {"NODE_NAME": NAME, "KUBERNETES_SERVICE_HOST": LOOPBACK}
         assert process.run([], environ, folder=tmp_path) == 3
-        assert "token cannot be read" in capsys.readouterr().err
+        assert f"cannot read {tmp_path}/token" in capsys.readouterr().err
 
     def test_a_port_that_is_taken_is_named(
         self, cluster: FakeCluster, capsys: pytest.CaptureFixture[str], tmp_path: Path

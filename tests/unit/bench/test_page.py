@@ -79,7 +79,7 @@ def test_peers_are_ratios_to_ours() -> None:
     assert row(text, "controller CPU s")[1:3] == ["7.67", "15.3 (2 times)"]
     assert row(text, "peak MiB")[2] == "156 (2 times)"
     assert row(text, "requests without")[1:3] == ["2,000", "2,003 (1.00 times)"]
-    assert row(text, "at rest, CPU s a minute")[2] == "0.33 (5 times)"
+    assert row(text, "at rest, CPU s per minute")[2] == "0.33 (5 times)"
     assert row(text, "time to all released")[1:3] == ["1.11", "2.02 (1.82 times)"]
     assert "beside the floor, 1.11 times as long" in text
 
@@ -101,10 +101,10 @@ def test_targets_are_met_or_missed() -> None:
             ]
         )
     ).split("## What was promised")[1]
-    assert row(text, "… API writes a node")[1:] == ["5", "5", "holds"]
+    assert row(text, "… API writes per node")[1:] == ["5", "5", "holds"]
     assert row(text, "… with 5,000, in times of that")[1:] == ["2", "3.00", "**1.50 times that**"]
     assert row(text, "the worker as a process: CPU")[2:] == [plots.NOT_MEASURED, ""]
-    assert row(text, "… CPU seconds")[1:] == ["9", "18", "**2.00 times that**; 9 on a day as fast as that one"]
+    assert row(text, "… CPU seconds")[1:] == ["9", "18", "**2.00 times that**; 9 when scaled to that day's speed"]
     assert row(text, "CPU seconds of the API server")[1:] == ["72.6", "145"]
 
 

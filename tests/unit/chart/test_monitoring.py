@@ -205,7 +205,7 @@ def test_the_removal_alert_mentions_the_dry_run() -> None:
 def test_the_dashboard_distinguishes_failing_and_waiting() -> None:
     assert "next attempt" not in panel("Waiting")
     assert "wait for their next attempt" in panel("Failing")
-    assert "tried again" in panel("Failing")
+    assert "retried" in panel("Failing")
     assert "tried again" in panel("Verifying")
 
 

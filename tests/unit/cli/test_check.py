@@ -290,8 +290,8 @@ class TestKubeconfig:
             ("a: " + "[" * 3000, "nested too deeply"),
             ("# " + "a" * 2**22, "expected at most 4194304"),
             ("[]", "not a valid kubeconfig: a list; expected a mapping"),
-            ("current-context: x", 'there is no context "x"'),
-            ("{current-context: x, contexts: [{name: x, context: {cluster: y}}]}", 'there is no cluster "y"'),
+            ("current-context: x", 'context "x" is not defined'),
+            ("{current-context: x, contexts: [{name: x, context: {cluster: y}}]}", 'cluster "y" is not defined'),
         ],
     )
     def test_what_is_missing_is_named(self, tmp_path: Path, text: str, words: str) -> None:

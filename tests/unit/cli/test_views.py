@@ -555,7 +555,7 @@ class TestExplain:
             "n",
             VerificationRecord(1, outcome=Outcome.PENDING, at=START, since=START, reason="labeled by another client"),
         )
-        assert "Attempts: Not verified by us: labeled by another client" in self.described(adopted)
+        assert "Attempts: Not verified by kube-node-ready: labeled by another client" in self.described(adopted)
 
     def test_events_come_newest_last(self) -> None:
         events = (explain_text.Event(START, "Second", "b"), explain_text.Event(START - DAY, "First", "a"))

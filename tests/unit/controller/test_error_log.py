@@ -1,8 +1,11 @@
 """Errors are logged at a limited rate."""
 
+import json
+
 import pytest
 
 from kube_node_ready.controller.error_log import ErrorLog
+from kube_node_ready.kube.errors import Conflict, KubeError, Rejected
 
 
 def test_one_api_error_is_logged_in_ten_seconds(
@@ -12,9 +15,33 @@ def test_one_api_error_is_logged_in_ten_seconds(
     monkeypatch.setattr("kube_node_ready.controller.error_log.time.monotonic", lambda: now)
     errors = ErrorLog()
     for now in (1000.0, 1001.0, 1009.9, 1010.1):
-        errors.api_error(f"at {now}")
+        errors.api_error(Rejected(403, "Forbidden", f"at {now}", "PATCH /api/v1/nodes/a/status"))
     logged = capsys.readouterr().out
     assert [at for at in ("1000.0", "1001.0", "1009.9", "1010.1") if f"at {at}" in logged] == ["1000.0", "1010.1"]
+
+
+@pytest.mark.parametrize(
+    ("error", "fields"),
+    [
+        (
+            Rejected(403, "Forbidden", "denied", "PATCH /api/v1/nodes/a/status"),
+            {"error": "PATCH /api/v1/nodes/a/status: denied (403 Forbidden)", "status": 403, "verb": "patch"}
+            | {"resource": "nodes/status"},
+        ),
+        (
+            Rejected(403, "Forbidden", "denied", "POST /api/v1/namespaces/b/pods"),
+            {"error": "POST /api/v1/namespaces/b/pods: denied (403 Forbidden)", "status": 403, "verb": "create"}
+            | {"resource": "pods"},
+        ),
+        (Conflict(0, "Unusable", "pod a must be created again"), {"error": "pod a must be created again"}),
+    ],
+)
+def test_an_api_error_is_logged_with_status_verb_and_resource(
+    error: KubeError, fields: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ErrorLog().api_error(error)
+    line = json.loads(capsys.readouterr().out)
+    assert {key: value for key, value in line.items() if key not in {"level", "timestamp", "msg"}} == fields
 
 
 def test_an_unexpected_error_is_logged_once_per_line_of_code(capsys: pytest.CaptureFixture[str]) -> None:

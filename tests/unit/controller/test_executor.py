@@ -104,7 +104,7 @@ def test_a_worker_is_confirmed_by_what_admission_makes_of_the_template() -> None
 def test_a_worker_that_admission_did_not_make_of_the_template_is_not_confirmed() -> None:
     server, known = Server(), Known()
     worker = a_worker(worker_pod(NODE, 1, TEMPLATE))  # with the image that admission would have replaced
-    with pytest.raises(ForeignWorker, match="does not run what the controller asks for"):
+    with pytest.raises(ForeignWorker, match="does not match the worker template"):
         asyncio.run(a_writer(server, known).apply(ConfirmAttempt(NODE, worker)))
     assert worker.fingerprint not in known.admitted
 

@@ -42,7 +42,7 @@ def test_a_broken_kubeconfig_is_rejected_in_one_line_that_names_it(tmp_path: Pat
     file = written(tmp_path, a_config() | {"current-context": "there"})
     with pytest.raises(AccessError) as refused:
         access(file)
-    assert str(refused.value) == f'{file}: there is no context "there"; it has "here"'
+    assert str(refused.value) == f'{file}: context "there" is not defined; expected "here"'
 
 
 def test_an_unusable_certificate_is_rejected_immediately(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def a_plugin(folder: Path, script: str) -> dict[str, Any]:
 )
 def test_a_plugin_that_fails_is_reported(tmp_path: Path, script: str, complaint: str) -> None:
     user = a_plugin(tmp_path, script)
-    with pytest.raises(AccessError, match=f"no credentials for https://.*plugin' {complaint}"):
+    with pytest.raises(AccessError, match=f"cannot authenticate to https://.*plugin' {complaint}"):
         asyncio.run(login(tmp_path, user).identity())
 
 
@@ -174,7 +174,7 @@ def test_another_client_certificate_is_announced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("token", ["secret\r\nX: y", "secret\x00", "secrét"])
 def test_a_token_that_cannot_be_sent_is_rejected_and_not_shown(tmp_path: Path, token: str) -> None:
     (tmp_path / "token").write_text(token)
-    with pytest.raises(AccessError, match=r"no credentials for .*: the token in .* is invalid") as refused:
+    with pytest.raises(AccessError, match=r"cannot authenticate to .*: the token in .* is invalid") as refused:
         asyncio.run(login(tmp_path, {"tokenFile": "token"}).identity())
     assert "secr" not in str(refused.value)
     assert "\n" not in str(refused.value)

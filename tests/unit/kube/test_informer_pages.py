@@ -23,7 +23,9 @@ async def listing(tokens: Tokens) -> AsyncIterator[tuple[Server, Informer[Map, i
     """An informer that lists once, and its errors."""
     errors: asyncio.Queue[str] = asyncio.Queue()
     async with speaking(lists(tokens)) as (server, _), KubeClient(access_to(server.port)) as kube:
-        cache = Informer(kube, Resource(PATH, Map, number, name), lambda *_: None, errors.put_nowait)
+        cache = Informer(
+            kube, Resource(PATH, Map, number, name), lambda *_: None, lambda error: errors.put_nowait(str(error))
+        )
         running = asyncio.create_task(cache.run())
         try:
             yield server, cache, errors

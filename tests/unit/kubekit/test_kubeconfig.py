@@ -65,7 +65,7 @@ class TestConnection:
         content = a_config()
         content["contexts"].append({"name": "there", "context": {"cluster": "one", "namespace": "theirs"}})
         assert connection.load(written(tmp_path, content), "there").namespace == "theirs"
-        with pytest.raises(KubeconfigError, match='there is no context "nowhere"; it has "here", "there"'):
+        with pytest.raises(KubeconfigError, match='context "nowhere" is not defined; expected "here", "there"'):
             connection.load(written(tmp_path, content), "nowhere")
 
     def test_the_namespace_is_default_unless_set(self, tmp_path: Path) -> None:
@@ -194,10 +194,10 @@ NOT_ONE = {"exec": {"apiVersion": "x", "command": "secret"}}
         ({}, "current-context is not set; expected one of the contexts: none"),
         ("a: 2026-13-01", "current-context is not set"),
         (a_config() | {"current-context": 7}, "current-context: a number is invalid; expected text"),
-        (a_config() | {"current-context": "there"}, 'there is no context "there"; it has "here"'),
+        (a_config() | {"current-context": "there"}, 'context "there" is not defined; expected "here"'),
         (a_config() | {"current-context": None}, 'current-context is not set; expected one of the contexts: "here"'),
-        (a_config() | {"clusters": []}, 'there is no cluster "one"; it has none'),
-        (a_config() | {"users": []}, 'there is no user "me"; it has none'),
+        (a_config() | {"clusters": []}, 'cluster "one" is not defined; expected none'),
+        (a_config() | {"users": []}, 'user "me" is not defined; expected none'),
         (a_config() | {"users": {"a": 1}}, "users: a mapping is invalid; expected a list"),
         (a_config() | {"users": [{}]}, r"users\[0\] is not valid; expected a mapping with a name and a user"),
         (a_config() | {"users": [{"name": "a"}, {"name": "a"}]}, r'users\[1\].name: "a" is a duplicate'),

@@ -207,7 +207,7 @@ class TestAFailure:
         ]
 
     @pytest.mark.parametrize(
-        ("slow_retry", "then"), [(5 * MINUTE, "it is tried again slowly"), (None, "it is not tried again")]
+        ("slow_retry", "then"), [(5 * MINUTE, "it is retried every 300 s"), (None, "it is not retried")]
     )
     def test_the_last_allowed_failure_is_a_warning_with_the_consequence(
         self, slow_retry: timedelta | None, then: str

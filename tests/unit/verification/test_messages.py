@@ -74,7 +74,7 @@ def test_a_proof_is_described_by_its_checks(checks: tuple[CheckResult, ...], mes
 
 
 @pytest.mark.parametrize(
-    ("slow_retry", "then"), [(timedelta(minutes=5), "it is tried again slowly"), (None, "it is not tried again")]
+    ("slow_retry", "then"), [(timedelta(minutes=5), "it is retried every 300 s"), (None, "it is not retried")]
 )
 def test_the_last_quick_retry_is_announced_with_what_follows(slow_retry: timedelta | None, then: str) -> None:
     policy = Policy((), slow_retry=slow_retry)

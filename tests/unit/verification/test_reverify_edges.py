@@ -118,7 +118,7 @@ class TestVerdicts:
         stopped = a_worker(State.FAILED, cause=Cause.STOPPED, reason="evicted")
         for node in (verified(), doubtful(2), doubtful(9)):
             decision = look(node, stopped)
-            assert decision.reason == "evicted (not the node's fault)"
+            assert decision.reason == "evicted (does not count against the node)"
             assert [type(effect) for effect in decision.effects] == [WriteStatus]
             assert written(decision).failures == node.record.failures
 

@@ -209,7 +209,7 @@ class TestCannotCheck:
     def test_without_token_or_authority_it_is_exit_code_3(self, pod: Pod, file: str) -> None:
         (pod.account / file).unlink()
         assert pod.work() == 3
-        assert f"{file} cannot be read" in pod.report["error"]
+        assert f"cannot read {pod.account / file}: " in pod.report["error"]
         assert pod.report["checks"] == []
 
     def test_outside_a_pod_it_is_exit_code_3(self, pod: Pod) -> None:

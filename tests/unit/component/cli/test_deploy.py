@@ -77,10 +77,10 @@ def test_a_dry_run_of_delete_lists_what_would_remain(run: Run, asked: list[str])
     reason = "which can contain other objects; use --delete-namespace to delete it and everything in it"
     assert output.out.splitlines() == [
         f"would delete DaemonSet {NAMESPACE}/agent",
-        f"would leave Namespace {NAMESPACE}, {reason}",
+        f"would keep Namespace {NAMESPACE}, {reason}",
     ]
     output = run("delete", "--dry-run", answers=(namespace_of(US), to("GET", DAEMON_SET, made_by("terraform"))))
-    assert output.out.splitlines()[0] == f"would leave DaemonSet {NAMESPACE}/agent, which is managed by terraform"
+    assert output.out.splitlines()[0] == f"would keep DaemonSet {NAMESPACE}/agent, which is managed by terraform"
     assert asked == []
 
 
@@ -118,7 +118,7 @@ def test_a_namespace_that_the_manifest_does_not_create_remains_and_is_reported(r
         "delete", "--delete-namespace", answers=(namespace_of(US),), manifests=(as_yaml(a_manifest()),)
     )  # fmt: skip
     assert output.code == 0
-    assert f"left Namespace {NAMESPACE}, which the manifest does not create" in output.err
+    assert f"kept Namespace {NAMESPACE}, which the manifest does not create" in output.err
     assert asked == []
 
 

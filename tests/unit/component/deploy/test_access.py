@@ -132,7 +132,7 @@ def test_several_kubeconfigs_are_merged_and_the_first_value_takes_precedence(
 
     assert shown() == "Bearer first"
     assert shown(context="there") == "Bearer there"
-    with pytest.raises(ClusterError, match='there is no context "elsewhere"; it has "here", "there"'):
+    with pytest.raises(ClusterError, match='context "elsewhere" is not defined; expected "here", "there"'):
         connect(None, "elsewhere")
     assert shown(whole, "here") == "Bearer second", "--kubeconfig means that file alone"
 
@@ -281,7 +281,7 @@ def test_an_unknown_context_is_reported_with_the_file_and_the_available_ones(
     monkeypatch.setenv("KUBECONFIG", str(file))
     with pytest.raises(ClusterError) as why:
         connect(None, "nope")
-    assert str(why.value) == f'{file}: there is no context "nope"; it has "here"'
+    assert str(why.value) == f'{file}: context "nope" is not defined; expected "here"'
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_an_unknown_context_is_reported_with_the_file_and_the_available_ones(
     [
         ({"contexts": [{"name": [], "context": {}}]}, "name: a list is invalid; expected text"),
         ({"contexts": [{"name": "a", "context": {"bogus": 1}}], "current-context": "a"}, "cluster is not set"),
-        (a_config() | {"current-context": "gone"}, 'there is no context "gone"; it has "here"'),
+        (a_config() | {"current-context": "gone"}, 'context "gone" is not defined; expected "here"'),
     ],
 )
 def test_an_invalid_kubeconfig_is_named_once(tmp_path: Path, content: Json, output: str) -> None:

@@ -94,7 +94,7 @@ def test_only_objects_without_other_managers_are_pruned() -> None:
     listed = httpx2.Response(200, json={"items": items, "metadata": {}})
     planned = a_plan(a_cluster(to("GET", f"/api/v1/namespaces/{NAMESPACE}/configmaps", listed)), create_namespace=False)
     assert [str(one.ref) for one in planned.changes if one.after is None] == [f"ConfigMap {NAMESPACE}/a"]
-    assert planned.warnings == (f"left ConfigMap {NAMESPACE}/b, which is also managed by {TERRAFORM}",)
+    assert planned.warnings == (f"kept ConfigMap {NAMESPACE}/b, which is also managed by {TERRAFORM}",)
 
 
 def test_an_invalid_object_is_rejected_before_its_namespace_is_created() -> None:
