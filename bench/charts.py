@@ -27,15 +27,15 @@ TITLES = {
     ),
     "idle": Titles(
         "CPU time of the controller at rest",
-        "Bars of CPU seconds a minute by number of verified nodes, ours beside two others.",
+        "Bars of CPU seconds per minute by number of verified nodes, ours beside two others.",
         "verified nodes, each with a heartbeat every five minutes",
-        "CPU seconds a minute",
+        "CPU seconds per minute",
     ),
     "calls": Titles(
         "API calls of the controller in a burst, for each node",
         "Bars of calls per node by number of nodes that join together, divided by verb and resource; without leases.",
         "nodes that join simultaneously",
-        "calls a node",
+        "calls per node",
     ),
 }
 

@@ -130,7 +130,7 @@ def _first(found: Results) -> str:
             "set by `maxConcurrentVerifications` and `kubernetes.qps` ([below](#what-limits-it))",
         ),
         (
-            "a minute at rest, with 1,000 and with 5,000 verified nodes, takes",
+            "per minute at rest, with 1,000 and with 5,000 verified nodes, takes",
             f"{formatting.shown(few, 'CPU s')}, {formatting.shown(many, 'CPU s')}",
             f"the Go original with 1,000, in CPU s: {_beside(original.idle_cpu_seconds_a_minute, few, scale)}",
         ),
@@ -149,14 +149,14 @@ def _against_peers(found: Results) -> str:
     ours = _ours(found.get("burst", 1000))
     their_runs = [peer.bursts[1000] for peer in peers.PEERS]
     theirs_by_floor = [run.seconds / peers.FLOOR_SECONDS for run in their_runs]
-    rows = [_peer_row("time to all released, in floors of its day", targets.floors(found), theirs_by_floor)]
+    rows = [_peer_row("time to all released, relative to the floor of its day", targets.floors(found), theirs_by_floor)]
     slower = targets.slower(found)
     for what, name in _COMPARED.items():
         scale = slower if name in _CPU else 1.0
         rows.append(_peer_row(what, ours[name], [getattr(run, name) for run in their_runs], scale))
     rows += [
         _peer_row(
-            "at rest, CPU s a minute",
+            "at rest, CPU s per minute",
             found.value("idle", 1000, "controller_cpu_seconds_a_minute"),
             [peer.idle_cpu_seconds_a_minute for peer in peers.PEERS],
             slower,

@@ -49,7 +49,7 @@ PEERS = (
         "imunhatep/kube-node-ready v0.4.5",
         "v0.4.5",
         "the newest version of the Go original that verifies nodes (v0.5.0 starts its Jobs, and releases no node); "
-        "one Job a node",
+        "one Job per node",
         {
             200: Burst(27.8, 22.5, 24.4, 2.90, 64.5, 403, 29.4, 5619),
             1000: Burst(145.8, 109.5, 119.9, 15.34, 156.4, 2003, 143.7, 35_396),

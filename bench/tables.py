@@ -14,7 +14,7 @@ _READ_SO = """\
 Latencies and times in the queue in seconds, as p50 / p95 / p99. Of 5,000 nodes, 1,000 are verified at the same time
 (`maxConcurrentVerifications`): waiting for that counts as the controller's. With more than 1,000 nodes, controller
 manager and leases stand still ([above](#how-it-is-measured)), which leaves more of the machine to the rest: such rows
-compare with each other, and not with smaller ones. Ten nodes a second are more than two cores of control plane can
+compare with each other, and not with smaller ones. Ten nodes per second are more than two cores of control plane can
 take, so they queue there; five are not.
 """
 _COUNTED = """\
@@ -26,7 +26,7 @@ was, and nothing is listed again.
 def scenarios(found: Results) -> str:
     lines = ["## All scenarios\n"]
     lines.append(_READ_SO)
-    head = ("scenario", "nodes", "all released, s", "latency", "of it the controller", "and the control plane")
+    head = ("scenario", "nodes", "all released, s", "latency", "of which controller", "of which control plane")
     lines.append(formatting.table((*head, "CPU s", "peak MiB", "queue, s", "noise"), _load_rows(found)))
     lines += [_outage(found), _churn(found), _idle(found), _calls(found)]
     return "\n".join(lines)
@@ -63,7 +63,7 @@ def _outage(found: Results) -> str:
         "Removal of failed nodes is switched on. In that time no node fails often enough to come to it, and with so",
         "many failing simultaneously none would be removed either, which tests verify.\n",
     ]
-    head = ("nodes", "released", "removed", "attempts a node", "CPU s a minute meanwhile", "calls a minute meanwhile")
+    head = ("nodes", "released", "removed", "attempts per node", "CPU s per minute", "calls per minute")
     rows = []
     for _, nodes in _wanted(found, ("outage",)):
         result = found.get("outage", nodes)
@@ -92,8 +92,8 @@ def _outage(found: Results) -> str:
 def _churn(found: Results) -> str:
     lines = [
         "### Nodes that come and go\n",
-        "In a fleet of verified nodes, five a second go for a minute and five new ones come; one in five that go is",
-        "new, and is being verified. The workers of those are left to the controller manager, which takes a minute.\n",
+        "In a fleet of verified nodes, five per second are replaced for a minute; one in five that are deleted is",
+        "new, and is being verified. The controller manager deletes the workers of those, which takes a minute.\n",
     ]
     rows = []
     for _, nodes in _wanted(found, ("churn",)):
@@ -114,7 +114,7 @@ def _churn(found: Results) -> str:
                 _noise(result),
             )
         )
-    head = ("fleet", "newcomers released", "nodes gone (new ones)", "pods left of them", "in its metrics still")
+    head = ("fleet", "newcomers released", "nodes deleted (new ones)", "pods left of them", "left in its metrics")
     more = ("no worker left, s after the last release", "MiB before and after", "noise")
     return "\n".join([*lines, formatting.table((*head, *more), rows)])
 
@@ -129,7 +129,7 @@ def _idle(found: Results) -> str:
         calls = sum((result.at("controller_calls") or {}).values())
         cpu = _of(result, "controller_cpu_seconds_a_minute")
         rows.append((f"{nodes:,}", cpu, _of(result, "controller_mebibytes"), f"{calls:,}", _noise(result)))
-    head = ("verified nodes", "controller CPU s a minute", "MiB", "calls in that minute", "noise")
+    head = ("verified nodes", "controller CPU s per minute", "MiB", "calls in that minute", "noise")
     return "\n".join(["### At rest\n", "Each node has a heartbeat every five minutes.\n", formatting.table(head, rows)])
 
 
@@ -145,7 +145,7 @@ def _calls(found: Results) -> str:
         return f"{title}\n{NOT_MEASURED}\n"
     kinds = sorted({kind for result in runs for kind in result.at("controller_calls") or {}})
     rows = [(kind, *(f"{result.at('controller_calls', kind) or 0:,}" for result in runs)) for kind in kinds]
-    rows.append(("writes a node, without leases", *(_of(result, "controller_writes_a_node") for result in runs)))
+    rows.append(("writes per node, without leases", *(_of(result, "controller_writes_a_node") for result in runs)))
     head = ("", *(f"{named(result.scenario)} {result.size:,}" for result in runs))
     return f"{title}\n{formatting.table(head, rows)}"
 
@@ -166,9 +166,9 @@ def growth(found: Results) -> str:
         )
     head = (
         "nodes that join simultaneously",
-        "controller CPU ms a node",
-        "writes a node",
-        "time to all released, in floors",
+        "controller CPU ms per node",
+        "writes per node",
+        "time to all released, relative to the floor",
     )
     return formatting.table(head, rows)
 
@@ -180,8 +180,6 @@ def worker(found: Results) -> str:
         return f"{title}\n{NOT_MEASURED}\n"
     pod, process = "as_a_pod_on_a_real_node", "as_a_process"
     told = {
-        "image, as it is pulled": f"{_of(result, 'image', 'compressed_megabytes')} MB",
-        "image, unpacked": f"{_of(result, 'image', 'unpacked_megabytes')} MB",
         "from the pod's creation to its verdict": _medians(result, pod, "seconds_from_creation_to_verdict", "s"),
         "until an observer sees that": _medians(result, pod, "seconds_from_creation_until_it_is_seen", "s"),
         "from its container's start": _medians(result, pod, "seconds_from_container_start_to_verdict", "s"),
@@ -232,7 +230,11 @@ def _wanted(found: Results, scenarios: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def named(scenario: str) -> str:
-    names = {"crowd": "burst beside 5,000 verified", "trickle": "trickle, 10 a second", "churn": "churn, 5 a second"}
+    names = {
+        "crowd": "burst beside 5,000 verified",
+        "trickle": "trickle, 10 per second",
+        "churn": "churn, 5 per second",
+    }
     return names.get(scenario, scenario)
 
 

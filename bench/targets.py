@@ -43,13 +43,13 @@ def _growth_at_rest(found: Results) -> float | None:
 
 
 BARS = (
-    Bar("1,000 nodes simultaneously: time to all released, in floors", 1.15, floors),
+    Bar("1,000 nodes simultaneously: time to all released, relative to the floor", 1.15, floors),
     Bar(
         "… seconds that a node waits for the controller, p99",
         1,
         _figure("burst", 1000, "seconds_until_asked", "until_both_were", "p99"),
     ),
-    Bar("… API writes a node", 5, _figure("burst", 1000, "controller_writes_a_node")),
+    Bar("… API writes per node", 5, _figure("burst", 1000, "controller_writes_a_node")),
     Bar("… CPU seconds of the controller", 9, _figure("burst", 1000, "controller_cpu_seconds"), is_cpu_time=True),
     Bar("… its peak memory, MiB", 76, _figure("burst", 1000, "controller_peak_mebibytes")),
     Bar(
@@ -58,7 +58,7 @@ BARS = (
         _figure("crowd", 1000, "controller_peak_mebibytes"),
     ),
     Bar(
-        "1,000 verified nodes at rest: CPU seconds a minute",
+        "1,000 verified nodes at rest: CPU seconds per minute",
         0.1,
         _figure("idle", 1000, "controller_cpu_seconds_a_minute"),
     ),
@@ -91,7 +91,7 @@ def _verdict(bar: Bar, measured: float | None, scale: float | None) -> str:
         return "holds"
     missed = f"**{measured / bar.most:.2f} times that**"
     if bar.is_cpu_time and scale:
-        return f"{missed}; {formatting.number(measured / scale)} on a day as fast as that one"
+        return f"{missed}; {formatting.number(measured / scale)} when scaled to that day's speed"
     return missed
 
 
