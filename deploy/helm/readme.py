@@ -68,7 +68,7 @@ First remove the gate from NodePools and node groups; otherwise new nodes stay g
 
 The second command frees nodes that are still gated; ignore `not found` for the others. The following commands delete
 what the controller created itself: worker pods of nodes that had not passed, its Lease, and with `deleteFailedNodes`
-the ledger of removals.
+the removal ledger.
 
     kubectl delete pods --selector=app=kube-node-ready,component=worker --namespace kube-system
     kubectl delete lease kube-node-ready-controller --namespace kube-system --ignore-not-found

@@ -1,5 +1,5 @@
 {{/*
-The DaemonSet's affinity. In `once` mode verified nodes are excluded, so that a pod is removed when its node has the label,
+The DaemonSet's affinity. In mode `once`, verified nodes are excluded, so that a pod is removed when its node has the label,
 and starts again when the label is removed. Terms are alternatives, so each of them must exclude the label.
 */}}
 {{- define "kube-node-ready.daemonset.affinity" -}}
