@@ -206,7 +206,7 @@ def test_the_dashboard_distinguishes_failing_and_waiting() -> None:
     assert "next attempt" not in panel("Waiting")
     assert "wait for their next attempt" in panel("Failing")
     assert "retried" in panel("Failing")
-    assert "tried again" in panel("Verifying")
+    assert "retried" in panel("Verifying")
 
 
 @pytest.mark.parametrize("kind", ["ServiceMonitor", "PodMonitor"])
