@@ -21,10 +21,10 @@ setup: $(INSTALLED) ## install everything: Python packages, Debian packages (as 
 	@scripts/system-packages
 	@$(PYTHON) -m lab build
 
-run: setup ## see it work: an embedded cluster, three gated nodes, one of them broken (simulated without root)
+run: setup ## show it on a cluster of the lab: three gated nodes, one of them broken (simulated without root)
 	@$(PYTHON) -m demo
 
-stop: $(INSTALLED) ## take the embedded cluster away again; all checkouts of a user share it
+stop: $(INSTALLED) ## remove the lab's cluster; all checkouts of a user share it
 	@$(PYTHON) -m lab down
 
 # Tests marked `alone` need a machine without other clusters, and mostly wait. Property tests start no clusters, and compute.
@@ -85,10 +85,10 @@ contract: setup ## rewrite the golden files of what users depend on, after an in
 docs: $(INSTALLED) ## write the pages that list what the code has, and the tables of CONTRIBUTING.md
 	@$(PYTHON) -m tools.docs
 
-mutants: $(INSTALLED) ## do the tests notice every small change to the decision core? minutes; MODULES="removal_budget patches" for some
+mutants: $(INSTALLED) ## check that tests detect small changes to the decision core: minutes; MODULES="removal_budget patches" for some
 	@$(PYTHON) -m tests.mutants $(MODULES)
 
-audit: $(INSTALLED) ## ask OSV, over the network, for known vulnerabilities of the pinned Python packages
+audit: $(INSTALLED) ## query OSV, over the network, for known vulnerabilities of the pinned Python packages
 	@$(PYTHON) scripts/audit
 
 bench: setup ## measure everything on a quiet machine and write docs/reference/performance.md: an hour; STEPS="burst idle" for some
@@ -103,7 +103,7 @@ image-test: $(INSTALLED) ## build the image twice and run its programs, as root
 docker-build: ## the same image by docker or podman: make docker-build VERSION=1.0.0
 	@scripts/docker-build
 
-build: $(INSTALLED) ## bin/kube-node-ready, which needs a Python and nothing else; VERSION=1.0.0 sets what it says
+build: $(INSTALLED) ## bin/kube-node-ready, which needs a Python and nothing else; VERSION=1.0.0 sets the version that it prints
 	@$(PYTHON) -m release executables kube-node-ready
 
 build-controller: $(INSTALLED) ## bin/kube-node-ready-controller
@@ -118,7 +118,7 @@ build-all: $(INSTALLED) ## all three
 chart: setup ## lint the chart and run its tests
 	$(PYTEST) tests/unit/chart
 
-pins: $(INSTALLED) ## pin the Python packages anew, with hashes
+pins: $(INSTALLED) ## update the pinned Python packages, with hashes
 	@scripts/pin-python-packages
 
 clean: ## delete what this checkout made, and the cluster of `make run`; the built programs stay in the user's cache

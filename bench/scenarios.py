@@ -201,7 +201,7 @@ def _measured(bench: Bench, controller: Controller, generator: Generator) -> tup
         result, cost, afterwards = _load(generator, pids, begin, bench.wait_until_quiet)
     if figures.released(result) < result.expected:
         say(f"the end of the controller's log:\n{controller.last_lines()}")
-        say(f"the workers that are left (KWOK may have lost one):\n{bench.describe_pods()}")
+        say(f"the workers that are left (KWOK might have lost one):\n{bench.describe_pods()}")
     return result, {
         **figures.of_load(result),
         "seconds_from_then_until_no_worker_was_left": afterwards,

@@ -64,7 +64,7 @@ def _run(cluster: str, *, simulate: bool) -> int:
     nodes = stage.with_simulated_nodes(cluster) if simulate else stage.with_real_nodes(cluster)
     code = _watch(cluster)
     if code == _INTERRUPTED:
-        say("interrupted; the cluster goes on running")
+        say("interrupted; the cluster keeps running")
         _tell_what_to_try(cluster, nodes)
         return 0
     if code != _SOME_NODE_IS_GATED:
@@ -116,7 +116,9 @@ def _missed(nodes: Nodes) -> int:
 def _tell(cluster: str, nodes: Nodes, begun: datetime) -> int:
     with _client(cluster) as client:
         with contextlib.suppress(LabError):  # the gate is removed first; the condition and the workload follow
-            waiting.until("all is told", lambda: all(_opened(client, nodes).values()) and _places(client), _A_MOMENT)
+            waiting.until(
+                "the nodes are open", lambda: all(_opened(client, nodes).values()) and _places(client), _A_MOMENT
+            )
         opened, places = _opened(client, nodes), _places(client)
     if shut := [name for name, at in opened.items() if at is None]:
         say(f"{' and '.join(shut)} should be open by now: `{_lab(cluster, 'shell')}`, then kube-node-ready explain")

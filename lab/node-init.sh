@@ -9,7 +9,7 @@ folder=$1 kubernetes=$2 tools=$3 name=$4
 # The pods' mounts must reach the pods, as on any node, but never this machine.
 mount --make-rshared /
 
-# First a place that survives the hiding of /var and /run, since the lab's own folders may lie there.
+# First a place that survives the hiding of /var and /run, since the lab's own folders can lie there.
 mount -t tmpfs lab /mnt
 mkdir /mnt/node /mnt/kubernetes /mnt/tools
 mount --bind "$folder" /mnt/node

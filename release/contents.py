@@ -36,7 +36,7 @@ LEFT_OUT = {
     "sounds and pictures": "aifc audioop chunk colorsys imghdr ossaudiodev sndhdr sunau wave",
     "calls into any library there is": "_ctypes ctypes",
     "passwords, terminals and pipes": "_crypt crypt pipes pty",
-    "compression that nobody uses here": "_bz2 _lzma bz2 lzma",
+    "compression that is not used": "_bz2 _lzma bz2 lzma",
     "what compiled modules do as well": "_pydecimal _pyio",
     "encodings that no file of Kubernetes has": "_codecs_cn _codecs_hk _codecs_iso2022 _codecs_jp _codecs_kr "
     "_codecs_tw _multibytecodec",

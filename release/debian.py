@@ -24,7 +24,7 @@ from release.errors import ReleaseError
 RELEASE = "bookworm"
 NUMBER = "12"
 PACKAGES = {
-    "base-files": "says which Debian this is, and holds the licences that others refer to",
+    "base-files": "names the Debian release, and contains the licenses that others refer to",
     "ca-certificates": "for API servers whose certificate a public authority signed",
     "libc6": "everything is linked with it",
     "libexpat1": "the interpreter is linked with it",

@@ -65,7 +65,7 @@ def plane() -> Iterator[lab.Plane]:
 
 @pytest.fixture
 def fresh_plane() -> Iterator[Callable[..., lab.Plane]]:
-    """`fresh_plane(…)` starts a plane of this test's own; it may start several, and break them."""
+    """`fresh_plane(…)` starts a plane of this test's own; it can start several, and break them."""
     with ExitStack() as stack:
 
         def start(*arguments: object, **options: object) -> lab.Plane:

@@ -74,7 +74,7 @@ def test_forged_mirror_pods_do_not_close_another_nodes_gate(site: Site, attacker
         histories = {name: History(site.plane, name) for name in victims}
         before = {name: site.node(name).record.attempt for name in victims}
         for name, history in histories.items():
-            # The controller may be starting the next worker right now: then that name is taken.
+            # The controller might be starting the next worker right now: then that name is taken.
             with suppress(ApiError):
                 forge(attacker, site, history.uid, range(before[name] + 1, before[name] + 2), 1)
             forge(attacker, site, history.uid, range(before[name] + 2, before[name] + 6), 1)

@@ -22,7 +22,7 @@ PATIENCE = 180
 
 @pytest.fixture(scope="module")
 def ready(plane: lab.Plane) -> lab.Plane:
-    """With every namespace and kind that values may name."""
+    """With every namespace and kind that values can name."""
     ready_for_everything(plane)
     return plane
 

@@ -1,7 +1,7 @@
 """The rights that the chart grants, held against what its programs do with them: nothing is missing, nothing is spare.
 
-Each program runs with the token of the chart's ServiceAccount. What it did is in the audit log; what it may do, the API
-server says itself.
+Each program runs with the token of the chart's ServiceAccount. What it did is in the audit log; what it is
+allowed to do is the API server's own answer.
 """
 
 import itertools

@@ -37,7 +37,7 @@ def site(plane: lab.Plane, namespace: str) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def breakable() -> Iterator[lab.Plane]:
-    """A plane whose API server may be stopped, as long as it is started again."""
+    """A plane whose API server can be stopped, as long as it is started again."""
     with lab.plane() as mine:
         yield mine
 
@@ -126,7 +126,7 @@ def unreachable(folder: Path) -> Path:
 
 
 def test_a_server_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
-    """It may be the API server that starts later; to die meanwhile would only make the kubelet's back-off longer."""
+    """The API server might start later; to exit meanwhile would only make the kubelet's back-off longer."""
     with operating(tmp_path, unreachable(tmp_path), a_config("anywhere")) as operator:
         waiting.until("it says what it lacks", lambda: operator.logged("API request failed"), 180)
         assert operator.ask("/healthz") == "ok\n"

@@ -176,7 +176,7 @@ def _quiet(node: NodeClient) -> Observation:
 
 
 def _close(node: NodeClient, record: VerificationRecord, rules: Rules) -> None:
-    """The simulated kubelet writes, too, so the first try may be late."""
+    """The simulated kubelet writes, too, so the first try might be late."""
 
     def try_it() -> bool:
         seen = node.read()

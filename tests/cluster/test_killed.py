@@ -178,5 +178,5 @@ def test_a_killed_controller_loses_and_duplicates_nothing(
             assert reported.count("Removing") == 1, f"{case.name}: {reported}"
         else:
             assert len(pods) == case.attempts(), f"{case.name}: {pods}, {reported}"
-            # It may be healed only after its second failure.
+            # It must be healed only after its second failure.
             assert len(pods) == 1 if journey == "passes" else len(pods) >= 2, f"{case.name}: {pods}"

@@ -38,7 +38,7 @@ def uid(plane: lab.Plane) -> str:
 
 
 def test_a_service_account_acts_with_its_own_rights(plane: lab.Plane, namespace: str) -> None:
-    """A kubeconfig for a ServiceAccount authenticates as it, and may do no more than it."""
+    """A kubeconfig for a ServiceAccount authenticates as it, and has no other rights."""
     plane.client.create(ServiceAccount(metadata=ObjectMeta(name="someone", namespace=namespace)))
     with Client(KubeConfig.from_file(plane.kubeconfig(f"{namespace}/someone"))) as client:
         who = client.create(SelfSubjectReview())

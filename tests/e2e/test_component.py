@@ -105,7 +105,7 @@ def test_the_first_examples_run_as_they_were_written(tool: Tool, text: str) -> N
     pods = _pods(tool, namespace)
     live = tool.live("daemonset", manifest["metadata"]["name"], namespace)
     assert live
-    assert len(pods) == live["status"]["desiredNumberScheduled"] >= 2  # other tests' nodes may be gated
+    assert len(pods) == live["status"]["desiredNumberScheduled"] >= 2  # other tests' nodes might be gated
     assert all(pod.status and pod.status.phase == "Running" for pod in pods)
     # The stand-in logs nothing, so what kubectl reports is whether it found pods and could read their logs.
     read_logs = LOGS.replace("<namespace>", namespace).strip()

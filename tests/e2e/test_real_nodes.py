@@ -114,7 +114,7 @@ def test_a_rebooted_node_has_a_new_boot_id_and_restarts_its_pods(plane: lab.Plan
     first.node.reboot()
     assert boot_id(plane, first.node) != before
     waiting.until("the pod was restarted", lambda: restarts(plane, first.prober) > 0, 180)
-    # Cluster DNS may have been on this node, and needs its time too.
+    # Cluster DNS might have been on this node, and needs its time too.
     waiting.until("the pod sees the API again", lambda: can(plane, first.prober, *API), 180)
 
 
@@ -215,7 +215,7 @@ def test_a_dead_process_of_a_node_is_named_even_after_a_freeze(fresh_plane: Call
 
 
 def test_a_stopped_node_cannot_be_broken_and_blocks_nothing(fresh_plane: Callable[..., lab.Plane]) -> None:
-    """What was its pid may be anyone's by now."""
+    """Its pid might belong to another process by now."""
     plane = fresh_plane()
     node = plane.node("off")
     node.stop()

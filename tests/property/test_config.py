@@ -66,7 +66,7 @@ def merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def right(field: Field) -> st.SearchStrategy[Any]:
-    """Values that the field may have."""
+    """Values that the field can have."""
     match field.reader:
         case Boolean():
             return st.booleans()

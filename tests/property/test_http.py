@@ -367,7 +367,7 @@ endless = st.sampled_from(
     ]
 )
 MOST_READ = 4 << 20
-"""Beyond it, a limit was not kept: each chunk of two bytes may come with an extension."""
+"""Beyond it, a limit was not kept: each chunk of two bytes can come with an extension."""
 
 
 class Endless:

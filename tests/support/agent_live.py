@@ -146,7 +146,7 @@ class Real:
         self.until("a round passed", self._a_round_passes)
 
     def _a_round_passes(self) -> bool:
-        """The one under way may have begun in the outage."""
+        """The one in progress might have begun in the outage."""
         failures, completed = self.metric(_API_FAILURES), self.metric(_COMPLETED)
         self.until("another round", lambda: self.metric(_COMPLETED) > completed)
         return self.metric(_API_FAILURES) == failures

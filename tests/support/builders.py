@@ -1,4 +1,4 @@
-"""Builders and short ways to say what a test wants; nothing here knows what is being tested."""
+"""Builders and shorthands that do not depend on the code under test."""
 
 from typing import Any
 

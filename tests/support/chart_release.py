@@ -1,4 +1,4 @@
-"""The Helm chart on a plane: its objects applied, its ServiceAccounts asked what they may, their tokens in hand."""
+"""Install the chart on a plane: objects, ServiceAccount tokens and access reviews."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -116,7 +116,7 @@ class Release:
 
     def wait_for_policy(self, node: str) -> None:
         """The API server takes a moment to know a new admission policy. It holds as soon as a token without a node
-        may write to none.
+        is allowed to write to none.
         """
         waiting.until("the admission policy holds", lambda: self._is_held(node), PATIENCE, alive=self.plane.check)
 
@@ -140,7 +140,7 @@ def token_of(file: Path) -> str:
 
 @contextmanager
 def reviews(plane: lab.Plane, user: str) -> Iterator[Callable[..., bool]]:
-    """`allow(verb, resource, namespace, name)`: whether this user may do that. All by one connection, so it is quick.
+    """`allow(verb, resource, namespace, name)`: whether this user is allowed to. One connection for all, which is fast.
 
     The resource has its subresource and its group: `nodes/status`, `leases.coordination.k8s.io`.
     """

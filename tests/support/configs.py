@@ -1,4 +1,4 @@
-"""Configurations for tests, loaded as a controller outside of any pod would load them, which knows its image."""
+"""Configurations for tests, loaded as by a controller outside of a pod that has POD_IMAGE."""
 
 import tempfile
 from collections.abc import Mapping

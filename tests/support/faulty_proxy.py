@@ -1,4 +1,4 @@
-"""A bad connection to an API server: a proxy that answers in its stead, cuts what it says, or falls silent."""
+"""Proxy to an API server that truncates, delays or replaces responses."""
 
 import asyncio
 from collections.abc import Callable, Mapping

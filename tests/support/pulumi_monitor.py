@@ -1,4 +1,4 @@
-"""A Pulumi engine for tests, spoken to over gRPC as a program speaks to the real one:
+"""A Pulumi engine for tests, reached over gRPC like the real one:
 `python -m tests.support.pulumi_monitor` is the program's side, in a process of its own.
 
 Neither Pulumi's command line nor its Kubernetes plugin comes with its wheel; the services that they offer a program do.

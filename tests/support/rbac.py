@@ -1,4 +1,4 @@
-"""What the API server says a ServiceAccount may do, and what the account was seen to do."""
+"""Compare granted and used permissions of a ServiceAccount."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -57,7 +57,7 @@ def _shown(right: Right, release: Release) -> str:
 
 
 def granted(release: Release, account: str, namespaces: Iterable[str]) -> set[Right]:
-    """All that this account may do beyond what every account may, by the API server's own word."""
+    """Return what this account is allowed to do beyond what every account is, according to the API server."""
     elsewhere, asking = _NOBODY["namespace"], release.api(account)
     usual = _rules(_nobody(release.plane), elsewhere)
     everywhere = _rules(asking, elsewhere) - usual
@@ -84,7 +84,7 @@ def _use(event: dict[str, Any]) -> Right:
 
 
 def _rules(asking: Api, namespace: str) -> set[tuple[str, str, str]]:
-    """Resource, name and verb of everything that may be done in this namespace."""
+    """Resource, name and verb of everything that is allowed in this namespace."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}
     answer = msgspec.json.decode(asking.create(_REVIEWS, msgspec.json.encode(body)))
     return {

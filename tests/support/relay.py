@@ -1,4 +1,4 @@
-"""A way to a real API server that speaks HTTPS like one, can be cut, and on which others can be let past."""
+"""HTTPS relay to an API server whose connections can be cut."""
 
 import http.client
 import socket

@@ -1,4 +1,4 @@
-"""Nodes that fail, the NodeClaims behind them, and a controller that removes them and looks at nothing else."""
+"""Nodes that fail, their NodeClaims, and a controller that removes them and selects no other node."""
 
 import contextlib
 import copy
@@ -120,7 +120,7 @@ class Fleet:
         self.plane.apply(json.dumps(ledger))
 
     def account(self, *verbs: str) -> Path:
-        """A kubeconfig of one who may do all that a controller does, and to NodeClaims only this."""
+        """A kubeconfig with the controller's rights, and these on NodeClaims only."""
         name = self._account
         claims = [{"apiGroups": ["karpenter.sh"], "resources": ["nodeclaims"], "verbs": list(verbs)}] if verbs else []
         role = {"apiVersion": _RBAC, "kind": "ClusterRole", "metadata": {"name": name}, "rules": [*_RULES, *claims]}

@@ -1,4 +1,4 @@
-"""Beginnings of programs to which a signal comes at an unlucky moment."""
+"""Programs that receive a signal at a critical moment of their start."""
 
 STOPPED_AS_SOON_AS_IT_SERVES = (
     "import os, signal; from kube_node_ready import probes as serve\n"

@@ -1,4 +1,4 @@
-"""Terraform as people run it, on a lab's cluster; and an agent that has everything to give it."""
+"""Run Terraform on a lab's cluster, with an agent that has every field."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The end of a process whose checks may still hang."""
+"""The end of a process whose checks might still hang."""
 
 import subprocess
 import sys

@@ -3,7 +3,7 @@
 A node with a gate taint has to be verified. A worker runs on it for each attempt. The verdict of an attempt is recorded
 on the Node before the next one starts, so that the count survives a restart of the controller.
 
-    waiting ──> verifying ──> verified ──(label taken off)──> verifying
+    waiting ──> verifying ──> verified ──(label removed)────> verifying
                   │   ^
                   v   │ backoff
                 failed ──> backing-off
@@ -11,7 +11,7 @@ on the Node before the next one starts, so that the count survives a restart of 
                   v too many in a row
                 exhausted ──(slowly)──> verifying
                   │
-                  v if asked for, after one more failure, within the budget
+                  v if removal is enabled, after one more failure, within the budget
                 removing (or held)
 
 Verified nodes can be checked again by `reverify`, which closes the gate of those that keep failing.

@@ -76,7 +76,7 @@ def a_stack_input(target: Changes | None = None, **fields: object) -> Json:
 
 
 def full(path: str) -> str:
-    """Paths in tests may begin with `app`, for the agent's own container."""
+    """Paths in tests can begin with `app`, for the agent's own container."""
     return _APP + path.removeprefix("app") if path == "app" or path.startswith(("app.", "app[")) else path
 
 

@@ -447,7 +447,7 @@ class _Pod:
         return found | (self._app() if is_app else self._beside(name, kind))
 
     def _describe(self, mounted: list[Json]) -> None:
-        """The first mount of a volume says what it is; others may."""
+        """The first mount of a volume says what it is; others can."""
         for mount in mounted:
             if mount["name"] not in self.described or self.draw(st.booleans()):
                 mount.update(self.volumes[mount["name"]])
@@ -579,7 +579,7 @@ def _spelled_field(draw: Draw, field: FieldDescriptor, value: Any) -> Any:  # no
 
 
 def _alone(field: str) -> Callable[[Draw, Json, Json], Any]:
-    """A mapping of this one field may be written as the field's value."""
+    """A mapping of this one field can be written as the field's value."""
     return lambda _, tree, found: tree[field] if tree.keys() == {field} else found
 
 

@@ -71,7 +71,7 @@ async def holding(lease: LeaderElector) -> AsyncIterator[asyncio.Task[Any]]:
 
 @asynccontextmanager
 async def at_most_one(leases: Iterable[LeaderElector]) -> AsyncIterator[None]:
-    """All the while, not more than one of them may write."""
+    """At any time, at most one of them is allowed to write."""
     watched, clashes = list(leases), []
 
     async def watch() -> None:
@@ -165,7 +165,7 @@ async def a_released_lease_is_acquired_immediately(stage: Stage) -> None:
             await one.release()
             assert one.seconds_left() == 0
             left = await stage.spec()
-            # The other may have been as quick as this look.
+            # The other might have been as quick as this read.
             assert (left["holderIdentity"], left["leaseDurationSeconds"]) in {("", 1), ("other", DURATION)}
         released = now()
         await waiting

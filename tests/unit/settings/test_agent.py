@@ -1,4 +1,4 @@
-"""What may be said to DaemonSet mode, by flag and by variable, and what it answers to mistakes."""
+"""The settings of DaemonSet mode, by flag and by variable, and its errors."""
 
 from datetime import timedelta
 
@@ -299,4 +299,4 @@ def test_rules_follow_from_settings() -> None:
     watching = rules(loaded("--mode=continuous", "--check-interval=10m"))
     assert watching.continuous
     assert watching.policy.slow_retry == timedelta(minutes=10)
-    assert watching.poll_interval == timedelta(minutes=1), "someone may take the label off"
+    assert watching.poll_interval == timedelta(minutes=1), "another client can remove the label"

@@ -1,7 +1,7 @@
 {{/*
 "true" if there is to be a policy, else empty. A plain `helm template` or `--dry-run` asks no cluster: Helm then has a list
 of API versions of its own, without a single kind. Leaving the policies out there would silently install the chart
-without them, so they are rendered; a cluster that does not know them rejects them.
+without them, so they are rendered; a cluster that does not support them rejects them.
 */}}
 {{- define "kube-node-ready.admission.wanted" -}}
 {{- $wanted := .Values.admissionPolicy.enabled -}}
@@ -28,7 +28,7 @@ type check knows a Node's fields, and fields are not keys to it.
 {{- printf "%s ? dyn(%s) : dyn(%s)" (join " && " $there) $at (index . 2) -}}
 {{- end -}}
 
-{{/* (list "labels" key …): of this mapping, no other key comes, goes or changes. */}}
+{{/* (list "labels" key …): of this mapping, no other key is added, removed or changed. */}}
 {{- define "kube-node-ready.admission.onlyKeys" -}}
 {{- $now := printf "variables.%s" (index . 0) -}}
 {{- $before := printf "variables.%sBefore" (index . 0) -}}

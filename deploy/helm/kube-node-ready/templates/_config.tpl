@@ -1,4 +1,4 @@
-{{/* The controller's configuration file. A ConfigMap of the user's own has all the say about the checks. */}}
+{{/* The controller's configuration file. A ConfigMap of the user's own takes precedence for the checks. */}}
 {{- define "kube-node-ready.controller.config" -}}
 {{- $config := include "kube-node-ready.controller.config.whole" . | fromYaml -}}
 {{- if $config.worker.configMapName -}}
@@ -51,7 +51,7 @@ config. What is still empty then, and known to the chart, is filled in. No `merg
 {{- toYaml $config -}}
 {{- end -}}
 
-{{/* worker.config, without the keys that were a worker's own when it tried again by itself. */}}
+{{/* worker.config, without the keys that were a worker's own when it retried by itself. */}}
 {{- define "kube-node-ready.checks" -}}
 {{- omit .Values.worker.config "maxRetries" "retryBackoff" "initialCheckTimeoutSeconds" "logging" "dryRun" | toYaml -}}
 {{- end -}}

@@ -223,7 +223,7 @@ subjects:
     namespace: {{ index . 3 | quote }}
 {{- end -}}
 
-{{/* (list settings selector namespace): what a PodMonitor says. */}}
+{{/* (list settings selector namespace): the spec of a PodMonitor. */}}
 {{- define "kube-node-ready.podMonitor.spec" -}}
 {{- $monitor := index . 0 -}}
 selector:

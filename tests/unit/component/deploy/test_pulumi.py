@@ -1,4 +1,4 @@
-"""The component for Pulumi: what it registers, what may be given to it, and what it refuses."""
+"""The component for Pulumi: what it registers, what it accepts, and what it rejects."""
 
 import base64
 import enum
@@ -165,7 +165,7 @@ def test_warnings_are_printed_and_do_not_stop_the_run(caplog: pytest.LogCaptureF
     assert "manifest of agent: spec.container.app" in caplog.text
 
 
-# --- what may be given ---
+# --- what it accepts ---
 
 
 def forms(folder: Path) -> dict[str, loader.Manifest]:
