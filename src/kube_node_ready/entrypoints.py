@@ -48,7 +48,7 @@ def kubectl(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def kubectl_complete(argv: Sequence[str] | None = None) -> NoReturn:
-    """`kubectl_complete-node_ready`, which kubectl asks while someone types."""
+    """`kubectl_complete-node_ready`, the completion program that kubectl runs."""
     sys.exit(_cli("kubectl node-ready", [COMPLETE, *(sys.argv[1:] if argv is None else argv)]))
 
 

@@ -1,4 +1,4 @@
-"""HTTP/1.1 syntax: encode the head of a request and parse the head of an answer, or reject it.
+"""HTTP/1.1 syntax: encode the head of a request and parse the head of a response, or reject it.
 
 Paths and header values contain names that others chose: of nodes, of their owners, of pods. A CR LF in such a name ends
 our request and begins another one that carries our credentials (request splitting). So every client of this project
@@ -24,7 +24,7 @@ _LOWEST_FINAL = 200
 
 _TOKEN = b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _HEX = b"0123456789abcdefABCDEF"
-_TEXT = bytes([9, *range(0x20, 0x7F), *range(0x80, 0x100)])  # what a line of an answer can contain
+_TEXT = bytes([9, *range(0x20, 0x7F), *range(0x80, 0x100)])  # what a line of a response can contain
 _HOST = _TOKEN.translate(None, b"#|^`\"'*!$&+") + b":[]"
 _PATH_EXPECTED = 'a path that begins with "/" and contains only visible ASCII characters other than "#"'
 _VALUE_EXPECTED = "visible ASCII characters, with spaces only between them"
@@ -136,9 +136,9 @@ def _shown(value: str) -> str:
 
 
 def parse_head(head: bytes) -> tuple[int, dict[str, str]]:
-    """The status and the headers, by lowercase name, of an answer's head without its empty line.
+    """The status and the headers, by lowercase name, of a response's head without its empty line.
 
-    All parsers here raise a ValueError that says what is wrong with the answer.
+    All parsers here raise a ValueError that says what is wrong with the response.
     """
     first, *lines = head.split(b"\r\n")
     status, headers = _status(first), _parse_fields(lines)
@@ -147,7 +147,7 @@ def parse_head(head: bytes) -> tuple[int, dict[str, str]]:
 
 
 def check_trailers(lines: Iterable[bytes]) -> None:
-    """They come too late to describe the answer, and must not try to reframe it."""
+    """They come too late to describe the response, and must not try to reframe it."""
     if set(_ONCE) & _parse_fields(lines).keys():
         raise ValueError("its trailers contain content-length or transfer-encoding")
 
@@ -176,7 +176,7 @@ def _parse_fields(lines: Iterable[bytes]) -> dict[str, str]:
 
 
 def _check_framing(headers: Mapping[str, str]) -> None:
-    """Ambiguous framing is rejected, also where no body follows: two parsers could see two different answers."""
+    """Ambiguous framing is rejected, also where no body follows: two parsers could see two different responses."""
     if is_chunked(headers) and "content-length" in headers:
         raise ValueError("it has both content-length and transfer-encoding")
     if "content-length" in headers:
@@ -184,7 +184,7 @@ def _check_framing(headers: Mapping[str, str]) -> None:
 
 
 def is_interim(status: int) -> bool:
-    """Whether another answer follows this one. We never ask for another protocol."""
+    """Whether another response follows this one. We never ask for another protocol."""
     if status == _SWITCHING_PROTOCOLS:
         raise ValueError("it switches protocols, which was not requested")
     return status < _LOWEST_FINAL

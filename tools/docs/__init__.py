@@ -1,1 +1,1 @@
-"""Writes the pages that list what the code has: `make docs`."""
+"""Write the pages that list what the code has: `make docs`."""

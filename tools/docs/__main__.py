@@ -1,4 +1,4 @@
-"""Writes every page that lists what the code has: `make docs`."""
+"""Write every page that lists what the code has: `make docs`."""
 
 import runpy
 from collections.abc import Callable

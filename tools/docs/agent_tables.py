@@ -1,4 +1,4 @@
-"""Writes the tables in docs/ARCHITECTURE_DAEMONSET.md from the code.
+"""Write the tables in docs/ARCHITECTURE_DAEMONSET.md from the code.
 
 python -m tools.docs.agent_tables docs/ARCHITECTURE_DAEMONSET.md
 """

@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md, and with `example` the complete example file, from the code.
+"""Write docs/configuration.md, and with `example` the complete example file, from the code.
 
 python -m tools.docs.configuration > docs/configuration.md
 python -m tools.docs.configuration example > examples/controller-config.yaml

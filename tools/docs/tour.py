@@ -1,4 +1,4 @@
-"""Writes CONTRIBUTING.md's tables of modules from the modules' docstrings.
+"""Write CONTRIBUTING.md's tables of modules from the modules' docstrings.
 
 A table stands between `<!-- modules of FOLDER -->` and `<!-- end -->`.
 """

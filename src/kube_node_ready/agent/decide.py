@@ -109,7 +109,7 @@ def _close(observation: Observation, state: AgentState, rules: Rules) -> AgentDe
     record = node.record
     if record.outcome is not Outcome.FAILED:
         record = _failures(observation, state.last)
-    reason = f"failed {state.streak} times in a row, so the gate is closed again: {record.reason}"
+    reason = f"failed {state.streak} times in a row, so the gate is restored: {record.reason}"
     event = EmitEvent(node, EventReason.GATE_RESTORED, reason, record.attempt, warning=True)
     return AgentDecision(
         Phase.VERIFYING, reason, (event, CloseGate(node, record, observation.version)), ZERO, rules.policy

@@ -145,7 +145,7 @@ def work(settings: Settings, access: InCluster, environ: Mapping[str, str]) -> i
 
 
 def assemble(settings: Settings, access: InCluster, instance: str, clock: Clock) -> Agent:
-    """`instance` is the pod that Events come from."""
+    """Return the agent of these settings. `instance` is the pod that Events come from."""
     decided, api = rules(settings), Api(access.access)
     node = NodeClient(api, settings.node_name, decided, instance, clock.now)
     place = Place(api, lambda: access.access().token, settings.node_name, boot_id)

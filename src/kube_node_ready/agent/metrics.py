@@ -21,7 +21,7 @@ class Metrics:
         self.failures = self._counter("failures", "Rounds in which this check failed", "check")
         for check in CHECKS:
             self.failures.labels(node, check)
-        self.gates_closed = self._counter("gate_restored", "Times the gate was closed again").labels(node)
+        self.gates_closed = self._counter("gate_restored", "Times the gate was restored").labels(node)
         self.contested = self._counter("gate_contested", "Releases that another client undid repeatedly").labels(node)
         self.rejected = self._counter("release_rejected", "Times the API server rejected the release").labels(node)
         build = Gauge(

@@ -91,7 +91,7 @@ def always_resolves(name: str, api_host: str, wanted: Sampling, deadline: Deadli
 
 
 def _search(name: Name, used: Resolver, deadline: Deadline) -> tuple[str, Question, float] | None:
-    """Return the server that knows the name, the full name, and the seconds of its slowest answer.
+    """Return the server that resolved the name, the full name, and the seconds of its slowest answer.
 
     Several times, since a server that denies a name now and then is what the samples are to find.
     """

@@ -147,7 +147,7 @@ async def _request(kube: KubeClient, status: NodeStatus, installed: Installed) -
 
 
 async def _write(kube: KubeClient, known: ObservedNode, installed: Installed) -> ObservedNode | None:
-    """As it was written; None if others were quicker every time."""
+    """Return the patched node, or None after too many conflicts."""
     path = object_path("v1", "nodes", known.node.name)
     kind = fleet.nodes(installed)
     for _ in range(_MOST_RACES):

@@ -47,7 +47,7 @@ class OwnRecords:
             self._on_forgery()
 
     def take_forgery(self, name: str) -> bool:
-        """Return whether another client has written the node's record since this was last asked."""
+        """Return whether another client has written the node's record since the last call."""
         if name not in self._forged:
             return False
         self._forged.discard(name)

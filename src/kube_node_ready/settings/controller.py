@@ -92,7 +92,7 @@ class RemovalConfig(Section, frozen=True):
         int,
         setting(
             COUNT,
-            "If more nodes fail simultaneously, the problem is cluster-wide: no node is removed, and no gate closed.",
+            "If more nodes fail simultaneously, the problem is cluster-wide: no node is removed, and no gate restored.",
         ),
     ] = 2
     max_failing_percent: Annotated[float, setting(PERCENT, "The same, as a percentage of the nodes.")] = 20

@@ -1,4 +1,4 @@
-"""Effects, which are what a decision asks for, and the decision itself."""
+"""Effects of decisions, and the decision itself."""
 
 from datetime import timedelta
 

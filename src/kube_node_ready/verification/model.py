@@ -160,7 +160,7 @@ class Fleet(Struct, frozen=True):
 
 
 class Snapshot(Struct, frozen=True):
-    """Everything that `decide` knows about one node, at one point in time."""
+    """The input of `decide`: one node, at one point in time."""
 
     now: datetime
     node: Node

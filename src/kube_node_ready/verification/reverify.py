@@ -117,7 +117,7 @@ def _after_failure(
         kept = EmitEvent(snapshot.node, EventReason.GATE_KEPT_OPEN, reason, record.attempt, warning=True)
         events = (kept,) if record.failures == rule.threshold else ()
         return (*events, note), reason
-    reason = f"{often}, so the gate is closed again: {record.reason}"
+    reason = f"{often}, so the gate is restored: {record.reason}"
     events = (EmitEvent(snapshot.node, EventReason.GATE_RESTORED, reason, record.attempt, warning=True),)
     # From here on the node counts as failed: it is removed only after as many failures as any other node.
     failed = replace(record, outcome=Outcome.FAILED, failures=1, node_failures=1, since=snapshot.now, boot="")

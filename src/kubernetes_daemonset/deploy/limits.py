@@ -1,4 +1,4 @@
-"""Limits on the answers of an API server: how large they can be, and how long they can take.
+"""Limits on the responses of an API server: how large they can be, and how long they can take.
 
 A timeout of an HTTP client starts again with each packet, so a server that sends a byte per second never exceeds it.
 And what a server sends need not be its own: a kubelet can make the pods of its node a thousand times as large.
@@ -13,7 +13,7 @@ from typing import Any, Final
 import httpx2
 
 MAX_BYTES = 64 * 2**20  # a page of 500 pods has about five million
-MAX_SECONDS = 120.0  # for the whole answer
+MAX_SECONDS = 120.0  # for the whole response
 MAX_PAGES: Final = 200  # of a list
 _POLL_SECONDS: Final = 0.2
 _MEBIBYTE: Final = 2**20
@@ -21,21 +21,21 @@ _CLOCK: Final = "kubernetes_daemonset.clock"
 
 
 class TooLargeError(Exception):
-    """The answer is too large, or its size is not known because it is compressed."""
+    """The response is too large, or its size is not known because it is compressed."""
 
 
 class TooLateError(Exception):
-    """The answer is not complete after the time that it can take."""
+    """The response is not complete after the time that it can take."""
 
 
 def prepare(client: httpx2.Client) -> None:
-    """Limit all answers to this client, also those that it reads between two logins."""
+    """Limit all responses to this client, also those that it reads between two logins."""
     client.headers["Accept-Encoding"] = "identity"
     client.event_hooks = {"request": [start_clock], "response": [_limit_size]}
 
 
 def request(client: httpx2.Client, method: str, where: str, **options: Any) -> httpx2.Response:  # noqa: ANN401 - httpx2's own
-    """Send a request with a prepared client, and return the complete answer.
+    """Send a request with a prepared client, and return the complete response.
 
     In a thread of its own, since nothing ends the wait for a head that trickles in. A thread that is given up ends with
     its connection, or with the process.

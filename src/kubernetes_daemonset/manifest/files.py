@@ -23,5 +23,11 @@ def whole(stream: BinaryIO, name: str) -> bytes:
     """Return everything in the stream. Too much of it, such as that of /dev/zero, is an error."""
     content = stream.read(_MOST_MIB * 2**20 + 1)
     if len(content) > _MOST_MIB * 2**20:
-        raise UnreadableFileError([Diagnostic("", f"cannot be read: it has more than {_MOST_MIB} MiB", Location(name))])
+        raise UnreadableFileError(
+            [
+                Diagnostic(
+                    "", f"cannot be read: it has more than {_MOST_MIB} MiB; expected at most 4 MiB", Location(name)
+                )
+            ]
+        )
     return content

@@ -210,7 +210,7 @@ class TestVerdicts:
         assert decision.phase is Phase.FAILED
         news, close, condition = decision.effects
         assert isinstance(news, EmitEvent)
-        assert news.message == "failed 3 times in a row, so the gate is closed again: dns: no answer"
+        assert news.message == "failed 3 times in a row, so the gate is restored: dns: no answer"
         assert isinstance(close, CloseGate)
         assert (close.record.outcome, close.record.failures, close.version) == (Outcome.FAILED, 1, "7")
         assert condition == WriteStatus(close.node, close.record)

@@ -138,7 +138,7 @@ class TestTheGate:
     def test_a_closed_gate_begins_a_new_count_that_no_boot_proves(self) -> None:
         worker, node = a_worker(State.FAILED, finished=False), doubtful(2)
         decision = look(node, worker)
-        why = "failed 3 times in a row, so the gate is closed again: dns: timeout"
+        why = "failed 3 times in a row, so the gate is restored: dns: timeout"
         record = VerificationRecord(
             5,
             failures=1,
