@@ -108,9 +108,8 @@ JOINED = {
     "kube_node_ready/controller/karpenter.py": {
         "f'{_GROUP}/{version}'",
     },
-    # the User-Agent, and the name of a kind for logs
+    # the User-Agent
     "kube_node_ready/kube/client.py": {
-        "'/'.join(kind[::2])",
         "f'kube-node-ready-controller/{__version__}'",
     },
     # a text for people
