@@ -226,7 +226,7 @@ class Credentials:
             now = time.monotonic()
             return self.cached(now) or self._fetch(now)
 
-    def renew(self, rejected: Identity) -> Identity:
+    def refresh(self, rejected: Identity) -> Identity:
         """Return what to show after a 401: the same identity, if there is no other."""
         with self._lock:
             if self._identity is not None and self._identity != rejected:

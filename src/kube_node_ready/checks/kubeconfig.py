@@ -65,10 +65,10 @@ class Route:
         self.context = self._connection.tls_context(identity.certificate)
         self.identity = identity
 
-    def renew(self, rejected: Identity) -> bool:
+    def refresh(self, rejected: Identity) -> bool:
         """Whether there are other credentials now."""
         try:
-            renewed = self._connection.credentials.renew(rejected)
+            renewed = self._connection.credentials.refresh(rejected)
             if renewed != self.identity:
                 self.use(renewed)
         except (CredentialsError, KubeconfigError) as error:
@@ -103,10 +103,11 @@ class Route:
         return plain
 
     def open(self, deadline: Deadline, agent: str) -> HttpConnection:
-        return _Conversation(self, deadline, transport.host_port(self._connection.host, self._connection.port), agent)
+        address = transport.host_port(self._connection.host, self._connection.port)
+        return _KubeconfigConnection(self, deadline, address, agent)
 
 
-class _Conversation(HttpConnection):
+class _KubeconfigConnection(HttpConnection):
     """Asks again with other credentials, once, if the server rejects those that it was shown."""
 
     def __init__(self, route: Route, deadline: Deadline, host: str, agent: str) -> None:
@@ -141,7 +142,7 @@ class _Conversation(HttpConnection):
         return super().send(method, path, content, kind, deadline)
 
     def _opened_again(self, answer: Response, deadline: Deadline) -> bool:
-        if answer.status != UNAUTHORIZED or not self._route.renew(self._identity):
+        if answer.status != UNAUTHORIZED or not self._route.refresh(self._identity):
             return False
         self._connection.close()
         self._open(deadline)

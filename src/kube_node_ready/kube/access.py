@@ -65,7 +65,7 @@ class TokenSource:
         found = self._credentials.cached(asyncio.get_running_loop().time())
         return self._presented(found or await self._fetch(None))
 
-    async def renew(self, rejected: Identity) -> Identity:
+    async def refresh(self, rejected: Identity) -> Identity:
         """Return what to show after a 401: the same identity, if there is no other."""
         if self._credentials is None:
             return rejected

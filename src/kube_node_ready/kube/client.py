@@ -212,25 +212,25 @@ class KubeClient:
         return response
 
     async def _send_authenticated(self, request: _Request) -> Response:
-        shown = await self._token_source.identity()
-        response = await self._send(request, shown)
+        identity = await self._token_source.identity()
+        response = await self._send(request, identity)
         if response.status != HTTPStatus.UNAUTHORIZED:
             return response
         try:
-            renewed = await self._token_source.renew(shown)
+            renewed = await self._token_source.refresh(identity)
         except BaseException:
             response.close()
             raise
-        if renewed == shown:
+        if renewed == identity:
             return response
         async with response:
             await response.read(_MAX_ERROR_BYTES)
         return await self._send(request, renewed)
 
-    async def _send(self, request: _Request, shown: Identity) -> Response:
+    async def _send(self, request: _Request, identity: Identity) -> Response:
         headers = {"Accept": request.accept}
-        if shown.authorization:
-            headers["Authorization"] = shown.authorization
+        if identity.authorization:
+            headers["Authorization"] = identity.authorization
         if request.body is not None:
             headers["Content-Type"] = request.content
         before_write = self._before_write if request.body is not None else None

@@ -26,13 +26,13 @@ class KubeconfigTransport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         limits.stop_clock(request)  # a login program can wait for its user
-        shown = self._connection.credentials.get()
-        answer = self._sent(request, shown)
+        identity = self._connection.credentials.get()
+        answer = self._sent(request, identity)
         if answer.status_code != HTTPStatus.UNAUTHORIZED:
             return answer
         limits.stop_clock(request)
-        renewed = self._connection.credentials.renew(shown)
-        if renewed == shown:
+        renewed = self._connection.credentials.refresh(identity)
+        if renewed == identity:
             return answer
         answer.close()  # without reading it: only the client limits its size
         return self._sent(request, renewed)

@@ -89,9 +89,9 @@ def test_a_rejected_token_file_is_read_again_immediately(tmp_path: Path) -> None
     async def main() -> None:
         shown = login(tmp_path, {"tokenFile": "token"})
         first = await shown.identity()
-        assert await shown.renew(first) == first, "there is nothing else to show yet"
+        assert await shown.refresh(first) == first, "there is nothing else to show yet"
         (tmp_path / "token").write_text("second")
-        assert await shown.renew(first) == await shown.identity() == Identity("Bearer second")
+        assert await shown.refresh(first) == await shown.identity() == Identity("Bearer second")
 
     virtual_time.run(main())
 
@@ -109,7 +109,7 @@ def test_credentials_that_cannot_be_renewed_are_kept(tmp_path: Path, user: dict[
         shown = login(tmp_path, user)
         first = await shown.identity()
         assert first.authorization == header
-        assert await shown.renew(first) == await shown.identity() == first
+        assert await shown.refresh(first) == await shown.identity() == first
 
     virtual_time.run(main())
 

@@ -167,13 +167,13 @@ class TestCache:
         kept = Credentials(Counting())
         first = kept.get()
         assert kept.get() is first
-        second = kept.renew(first)
+        second = kept.refresh(first)
         assert second.authorization == "Bearer 2"
-        assert kept.renew(first) is second, "it was renewed meanwhile"
+        assert kept.refresh(first) is second, "it was renewed meanwhile"
 
     def test_credentials_that_cannot_be_renewed_stay(self) -> None:
         kept = Credentials(Static(Identity("Bearer fixed")))
-        assert kept.renew(kept.get()) == kept.get() == Identity("Bearer fixed")
+        assert kept.refresh(kept.get()) == kept.get() == Identity("Bearer fixed")
 
     def test_an_expired_identity_is_fetched_again(self) -> None:
         source = Counting(expires=time.time() - 1)
