@@ -47,7 +47,7 @@ class Diagnostic(NamedTuple):
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        parts = (str(self.location), cut(self.path, _LONGEST_PATH), self.message)
+        parts = (str(self.location), truncate(self.path, _LONGEST_PATH), self.message)
         return on_one_line(": ".join(part for part in parts if part))
 
 
@@ -91,7 +91,7 @@ def unknown(
 def join_path(path: str, key: str | int) -> str:
     if isinstance(key, int):
         return f"{path}[{key}]"
-    return f"{path}.{cut(key)}" if path else cut(key)
+    return f"{path}.{truncate(key)}" if path else truncate(key)
 
 
 def quoted(value: object) -> str:
@@ -101,7 +101,7 @@ def quoted(value: object) -> str:
     """
     if isinstance(value, (list, tuple)):
         items = [_outline(item) for item in value[:_MOST_ITEMS]]
-        return cut(f"[{', '.join([*items, *(['…'] if len(value) > _MOST_ITEMS else [])])}]")
+        return truncate(f"[{', '.join([*items, *(['…'] if len(value) > _MOST_ITEMS else [])])}]")
     return _outline(value)
 
 
@@ -113,13 +113,13 @@ def _outline(value: object) -> str:
     if isinstance(value, str):
         if getattr(value, "is_null", False):
             return "null"
-        return cut(value) if getattr(value, "is_bare", False) else f'"{on_one_line(cut(value))}"'
+        return truncate(value) if getattr(value, "is_bare", False) else f'"{on_one_line(truncate(value))}"'
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     # Python does not write such a number.
     is_long = isinstance(value, int) and value.bit_length() > _MOST_BITS
-    return "a number with too many digits" if is_long else cut(str(value))
+    return "a number with too many digits" if is_long else truncate(str(value))
 
 
-def cut(text: str, longest: int = _LONGEST_VALUE) -> str:
+def truncate(text: str, longest: int = _LONGEST_VALUE) -> str:
     return str(text) if len(text) <= longest else f"{text[:longest]}…"

@@ -10,7 +10,7 @@ from typing import Self, TypeAlias
 
 import yaml
 
-from kubekit.diagnostics import NOWHERE, Diagnostic, DiagnosticsError, Location, cut, join_path
+from kubekit.diagnostics import NOWHERE, Diagnostic, DiagnosticsError, Location, join_path, truncate
 
 _MOST_BYTES = 256 * 1024
 _MOST_VALUES = 20_000
@@ -192,7 +192,7 @@ class _Composer:
             return self._alias(event, depth)
         assert isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)
         if event.tag not in (None, "!", _TEXT_TAG):
-            raise self._rejected(event, f"the tag {cut(event.tag)} is not supported; remove it")
+            raise self._rejected(event, f"the tag {truncate(event.tag)} is not supported; remove it")
         before = self._values
         if event.anchor:
             self._anchors[event.anchor] = None
@@ -249,7 +249,7 @@ class _Composer:
         known = self._anchors.get(event.anchor)
         if known is None:
             reason = "contains itself" if event.anchor in self._anchors else "is not defined"
-            raise self._rejected(event, f"the alias *{cut(event.anchor)} {reason}")
+            raise self._rejected(event, f"the alias *{truncate(event.anchor)} {reason}")
         node, values = known
         self._count(event, values)
         if depth + _height(node) > _DEEPEST:

@@ -90,8 +90,8 @@ def _gate(status: NodeStatus, installed: Installed) -> Iterator[str]:
 
 def _attempts(status: NodeStatus, installed: Installed) -> Iterator[str]:
     record, now = status.node.record, status.seen.now
-    if status.refusal:
-        yield f"{printable(status.refusal, words.LONGEST)}."
+    if status.rejection:
+        yield f"{printable(status.rejection, words.LONGEST)}."
     elif not record.attempt:
         yield "No attempt has completed yet."
     if not record.attempt:
@@ -155,7 +155,7 @@ def _next(status: NodeStatus) -> Iterator[str]:
     left, current = status.decision.recheck, attempts.current(status.seen)
     at = f" (at {durations.format_time(status.due)})" if status.due else ""
     number = status.node.record.attempt + 1
-    if status.refusal:
+    if status.rejection:
         initiator = status.initiator.capitalize()
         yield f"{initiator} retries the write with increasing backoff until the API server accepts it."
     elif status.begins:

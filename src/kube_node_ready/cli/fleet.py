@@ -49,7 +49,7 @@ class ObservedNode(Struct, frozen=True):
     selected: bool = True
     """Whether the controller manages it."""
     labels: Mapping[str, str] = {}
-    refusal: str = ""
+    rejection: str = ""
     """Why the API server rejects what the controller writes to it, by its condition."""
 
 
@@ -108,9 +108,9 @@ class NodeStatus(Struct, frozen=True):
         return self.known.selected and (self.guarded or self.failing) and not self.node.deleting
 
     @property
-    def refusal(self) -> str:
+    def rejection(self) -> str:
         """Why its gate cannot be opened, or its result not be recorded, by the API server."""
-        return self.known.refusal if self.guarded else ""
+        return self.known.rejection if self.guarded else ""
 
     @property
     def due(self) -> datetime | None:
@@ -135,8 +135,8 @@ class NodeStatus(Struct, frozen=True):
     def _waits_for(self) -> str:
         reason, record = self.decision.reason, self.node.record
         left = self.decision.recheck
-        if self.refusal:
-            return self.refusal
+        if self.rejection:
+            return self.rejection
         match self.phase:
             case Phase.VERIFIED:
                 return reason if self.failing else ""
@@ -228,7 +228,7 @@ def _refusal(wire: NodeWire) -> str:
 def nodes(installed: Installed) -> Resource[NodeWire, ObservedNode]:
     """Return the resource of all nodes, also of those that the controller does not manage."""
 
-    def keep(wire: NodeWire) -> ObservedNode:
+    def transform(wire: NodeWire) -> ObservedNode:
         labels = wire.metadata.labels or {}
         return ObservedNode(
             read_node(wire, installed.policy),
@@ -239,7 +239,7 @@ def nodes(installed: Installed) -> Resource[NodeWire, ObservedNode]:
             _refusal(wire),
         )
 
-    return Resource(collection_path("v1", "nodes"), NodeWire, keep, lambda wire: wire.metadata.name)
+    return Resource(collection_path("v1", "nodes"), NodeWire, transform, lambda wire: wire.metadata.name)
 
 
 class FleetView:
@@ -274,7 +274,7 @@ class FleetView:
         self._view.ledger = ledger
         self._on_change()
 
-    def put(self, known: Iterable[ObservedNode], workers: Iterable[Worker | None], ledger: Ledger) -> "FleetView":
+    def with_all(self, known: Iterable[ObservedNode], workers: Iterable[Worker | None], ledger: Ledger) -> "FleetView":
         """Add all objects of a list."""
         for each in known:
             self.node_changed(each.node.name, None, each)

@@ -49,15 +49,15 @@ def drawn(frame: Frame, style: Style, height: int) -> list[Text]:
     width = style.width or 0
     head = f"{frame.now.astimezone():%H:%M:%S}  {table.summary(frame.statuses)}"
     warnings = [*filter(None, [frame.problem]), *frame.notes]
-    foot = [Text(table.cut(text, width), table.YELLOW) for text in warnings]
-    foot.append(Text(table.cut("Press Ctrl-C to end.", width), table.DIM))
+    foot = [Text(table.truncate(text, width), table.YELLOW) for text in warnings]
+    foot.append(Text(table.truncate("Press Ctrl-C to end.", width), table.DIM))
     titles = len(set(map(GROUPS[style.group], frame.statuses))) if style.group else 0
     room = max(1, height - len(foot) - 5 - titles)
     left = len(frame.statuses) - room
     listed = frame.statuses if left <= 0 else frame.statuses[: room - 1]
     more = [Text(f"… and {len(frame.statuses) - len(listed):,} more")] if left > 0 else []
     body = table.lines(listed, style, frame.now) if frame.statuses else [Text("No nodes.")]
-    return [Text(table.cut(head, width)), Text(), *body, *more, Text(), *foot][:height]
+    return [Text(table.truncate(head, width)), Text(), *body, *more, Text(), *foot][:height]
 
 
 class Screen:

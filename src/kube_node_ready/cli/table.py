@@ -67,7 +67,7 @@ def lines(statuses: Sequence[NodeStatus], style: Style, now: datetime) -> list[T
         shown = [shown[0], *_grouped(statuses, shown[1:], style)]
     if len(rows[0]) == len(every[0]):
         return shown
-    return [*shown, Text(cut(_TOO_NARROW, style.width or 0), DIM)]
+    return [*shown, Text(truncate(_TOO_NARROW, style.width or 0), DIM)]
 
 
 def _has_pools(statuses: Iterable[NodeStatus]) -> bool:
@@ -82,7 +82,7 @@ def _grouped(statuses: Sequence[NodeStatus], shown: Sequence[Text], style: Style
         parts.setdefault(group(status), []).append(number)
     for name in sorted(parts, key=lambda name: (not name, natural(name))):
         title = f"{style.group} {printable(name)}" if name else f"no {style.group}"
-        yield Text(cut_to(f"{title}: {summary(statuses[number] for number in parts[name])}", style.width), BOLD)
+        yield Text(truncate_to(f"{title}: {summary(statuses[number] for number in parts[name])}", style.width), BOLD)
         yield from (shown[number] for number in parts[name])
 
 
@@ -118,12 +118,12 @@ def summary(statuses: Iterable[NodeStatus]) -> str:
     return f"{durations.plural(counted.total(), 'node', thousands=',')}{f': {counts}' if counts else ''}"
 
 
-def cut(text: str, width: int) -> str:
+def truncate(text: str, width: int) -> str:
     return text if cell_len(text) <= width else f"{set_cell_size(text, max(0, width - 1)).rstrip()}…"
 
 
-def cut_to(text: str, width: int | None) -> str:
-    return text if width is None else cut(text, width)
+def truncate_to(text: str, width: int | None) -> str:
+    return text if width is None else truncate(text, width)
 
 
 def phase_style(phase: Phase) -> str:
@@ -187,7 +187,7 @@ def _line(row: Sequence[Cell], widths: Sequence[int], style: Style) -> Text:
     line = Text()
     for cell, width in zip(cells, widths, strict=True):
         _append(line, cell, width)
-    reason = last.text if style.width is None else cut(last.text, _room(widths, style.width))
+    reason = last.text if style.width is None else truncate(last.text, _room(widths, style.width))
     line.append(reason, last.style)
     line.rstrip()
     if style.width is not None:

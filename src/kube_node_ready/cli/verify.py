@@ -77,7 +77,7 @@ def patch_of(known: ObservedNode, policy: Policy, now: datetime) -> patches.Json
     return patches.close_gate(known.node, record_of(known.node, now), policy, None, known.version)
 
 
-def refusal(status: NodeStatus) -> str:
+def rejection(status: NodeStatus) -> str:
     """Return why a requested verification would not run; empty if it would."""
     if not status.known.selected:
         return "nodeManagement.nodeSelector does not select it"
@@ -128,7 +128,7 @@ async def _request_all(options: Options) -> _Requested:
 async def _request(kube: KubeClient, status: NodeStatus, installed: Installed) -> VerificationRequest | None:
     """Return the request, or None if it failed, which is reported."""
     name, uid = status.name, status.node.uid
-    if reason := refusal(status):
+    if reason := rejection(status):
         output.say(f"{name}: {reason}")
         return None
     if number := running_attempt(status):

@@ -7,7 +7,7 @@ only for diagnostics. Standard library only, and PyYAML where a file turns out t
 import json
 
 from kube_node_ready.checks import files
-from kubekit.diagnostics import Diagnostic, DiagnosticsError, Location, cut
+from kubekit.diagnostics import Diagnostic, DiagnosticsError, Location, truncate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def mapping(tree: object, source: str) -> "Mapping[str, object]":
 
 
 def unreadable(source: str, format: str, error: Exception) -> DiagnosticsError:  # noqa: A002  JSON or YAML
-    reason = "it is nested too deeply" if isinstance(error, RecursionError) else cut(str(error))
+    reason = "it is nested too deeply" if isinstance(error, RecursionError) else truncate(str(error))
     return _error(source, f"not {format}: {reason}")
 
 

@@ -46,7 +46,7 @@ def valid(arguments: SimpleNamespace) -> list[Loaded]:
     return loaded
 
 
-def refuse(error: ManifestError) -> int:
+def report_invalid(error: ManifestError) -> int:
     for diagnostic in error.diagnostics:
         _write(output.format_diagnostic(diagnostic, sys.stderr))
     return exit_codes.BAD_INPUT

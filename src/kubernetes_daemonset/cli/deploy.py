@@ -26,7 +26,7 @@ def run(verb: str, arguments: SimpleNamespace) -> int:
     try:
         return {"diff": _diff, "apply": _apply, "delete": _delete, "outputs": _outputs}[verb](arguments)
     except ManifestError as error:
-        return common.refuse(error)
+        return common.report_invalid(error)
     except apply.ApplyRejected as error:
         created = "".join(f", except that {ref} was created" for ref in error.made)
         common.say(f"kubernetes-daemonset: the cluster rejected this, and nothing was changed{created}:")

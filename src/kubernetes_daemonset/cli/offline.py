@@ -33,7 +33,7 @@ def run(verb: str, arguments: SimpleNamespace) -> int:
     try:
         return {"render": _render, "explain": _explain, "init": _init}[verb](arguments)
     except ManifestError as error:
-        return common.refuse(error)
+        return common.report_invalid(error)
     except common.Ended as error:
         return common.end(error)
 

@@ -12,7 +12,7 @@ def run(_verb: str, arguments: SimpleNamespace) -> int:
     try:
         return _validate(arguments)
     except UnreadableFileError as error:
-        return common.refuse(error)
+        return common.report_invalid(error)
 
 
 def _validate(arguments: SimpleNamespace) -> int:

@@ -16,7 +16,7 @@ import httpx2
 from kubekit import connection as connections
 from kubekit import kubeconfig as kubeconfigs
 from kubekit.credentials import CredentialsError
-from kubekit.diagnostics import cut
+from kubekit.diagnostics import truncate
 from kubekit.kubeconfig import KubeconfigError
 from kubernetes_daemonset.deploy import limits
 from kubernetes_daemonset.deploy.plan import Ref
@@ -231,7 +231,7 @@ def _understood(answer: httpx2.Response, what: str) -> Json:
         raise _no_answer_of_a_server(answer, what)
     if answer.is_success:
         return body
-    text = f"{what}: {cut(str(body.get('message', answer.status_code)), _LONGEST_MESSAGE)}"
+    text = f"{what}: {truncate(str(body.get('message', answer.status_code)), _LONGEST_MESSAGE)}"
     # A proxy can return any JSON, and Go writes null for what is empty.
     details = _mapping(body.get("details"))
     found = details.get("causes")

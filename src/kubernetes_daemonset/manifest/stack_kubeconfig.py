@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
-from kubekit.diagnostics import cut
+from kubekit.diagnostics import truncate
 from kubernetes_daemonset.errors import ManifestError
 from kubernetes_daemonset.manifest import yamltree
 from kubernetes_daemonset.types import Json
@@ -213,7 +213,7 @@ class _Check:
             if not isinstance(key, ScalarNode) or key.tag != _TEXT_TAG:
                 self._note(path, "has a key that is not text; expected the name of a field")
                 continue
-            name = cut(key.value)  # an alias can repeat a long one
+            name = truncate(key.value)  # an alias can repeat a long one
             here = f"{path}.{name}" if path else name
             if key.value in seen:
                 self._note(here, "is defined twice; expected once")

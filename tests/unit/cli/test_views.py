@@ -93,7 +93,7 @@ def a_fleet_view(
     into: Installed | None = None,
 ) -> FleetView:
     known = [ObservedNode(node, "1", START - DAY) for node in nodes]
-    return FleetView(into or Installed(POLICY, "kube-system", slots=9)).put(known, workers, book)
+    return FleetView(into or Installed(POLICY, "kube-system", slots=9)).with_all(known, workers, book)
 
 
 def statuses(*nodes: Node, **more: Any) -> list[NodeStatus]:  # noqa: ANN401  as a_fleet_view's
@@ -293,7 +293,7 @@ class TestTheTable:
 
 class TestTheChoice:
     def chosen(self, *nodes: ObservedNode, **options: Any) -> list[str]:  # noqa: ANN401  as Options'
-        fleet_view = FleetView(Installed(POLICY, "kube-system", slots=9)).put(nodes, (), removal_ledger.EMPTY)
+        fleet_view = FleetView(Installed(POLICY, "kube-system", slots=9)).with_all(nodes, (), removal_ledger.EMPTY)
         found = fleet_view.statuses(fleet_view.known, START)
         return [each.name for each in status._chosen(found, status.Options(ClusterLocation("kube-system"), **options))]
 
@@ -781,7 +781,7 @@ def test_until_verified_requires_a_record(node: Node, code: int, words: str) -> 
 
 def test_a_gate_counts_for_explicitly_named_nodes() -> None:
     known = [ObservedNode(gated("a"), "1", START, selected=False)]
-    fleet_view = FleetView(Installed(POLICY, "kube-system")).put(known, (), removal_ledger.EMPTY)
+    fleet_view = FleetView(Installed(POLICY, "kube-system")).with_all(known, (), removal_ledger.EMPTY)
     seen = fleet_view.statuses(fleet_view.known, START)
     assert (status.needs_attention(seen), status.needs_attention(seen, named=True)) == (0, 1)
 
