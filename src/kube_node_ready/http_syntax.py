@@ -161,7 +161,7 @@ def _status(line: bytes) -> int:
 
 
 def _parse_fields(lines: Iterable[bytes]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for count, line in enumerate(lines, start=1):
         name, colon, value = line.partition(b":")
         if count > MAX_HEADERS:
@@ -169,10 +169,10 @@ def _parse_fields(lines: Iterable[bytes]) -> dict[str, str]:
         if not colon or not name or name.translate(None, _TOKEN) or line.translate(None, _TEXT):
             raise ValueError(f"a header line is {line[:40]!r}")
         key = name.decode("ascii").lower()
-        if key in found and key in _ONCE:
+        if key in fields and key in _ONCE:
             raise ValueError(f"it has several {key} headers")
-        found[key] = value.strip(b" \t").decode("latin-1")
-    return found
+        fields[key] = value.strip(b" \t").decode("latin-1")
+    return fields
 
 
 def _check_framing(headers: Mapping[str, str]) -> None:

@@ -13,20 +13,22 @@ class PrintableComplete(ShellComplete):
     """Offer only printable words: the shells insert them as they are."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        found = super().get_completions(args, incomplete)
-        return [item for item in found if item.type != "plain" or str(item.value).isprintable()]
+        completions = super().get_completions(args, incomplete)
+        return [item for item in completions if item.type != "plain" or str(item.value).isprintable()]
 
 
 class _WholeWords(PrintableComplete):
     """For shells that replace `--output=y` as one word, where click offers only what follows the sign."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        found = super().get_completions(args, incomplete)
+        completions = super().get_completions(args, incomplete)
         option, sign, _ = incomplete.partition("=")
         if not (sign and option.startswith("--")):
-            return found
+            return completions
         return [
-            CompletionItem(f"{option}={item.value}", item.type, item.help) for item in found if item.type == "plain"
+            CompletionItem(f"{option}={item.value}", item.type, item.help)
+            for item in completions
+            if item.type == "plain"
         ]
 
 

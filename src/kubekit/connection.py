@@ -223,19 +223,19 @@ def _variables(plugin: Entry) -> dict[str, str]:
 
 def _exec_cluster(cluster: Entry, server: str, authority: str) -> dict[str, object]:
     """Return what a plugin learns about the cluster, as ExecCredential spells it."""
-    found: dict[str, object] = {"server": server}
+    fields: dict[str, object] = {"server": server}
     for key in ("tls-server-name", "proxy-url"):
         if text := cluster.text(key):
-            found[key] = text
+            fields[key] = text
     for key in ("insecure-skip-tls-verify", "disable-compression"):
         if cluster.flag(key):
-            found[key] = True
+            fields[key] = True
     if authority:
-        found["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
+        fields["certificate-authority-data"] = base64.b64encode(authority.encode()).decode()
     for extension in cluster.items("extensions"):
         if isinstance(extension, dict) and extension.get("name") == _EXTENSION:
-            found["config"] = extension.get("extension")
-    return found
+            fields["config"] = extension.get("extension")
+    return fields
 
 
 @contextmanager

@@ -251,16 +251,16 @@ def _is_small(value: object) -> bool:
     """Count what aliases stand for before it is written: a few lines can stand for billions of values."""
     size, left = 0, [value]
     while left and size <= _MAX_EXTENSION:
-        found = left.pop()
+        item = left.pop()
         size += 1
-        if isinstance(found, str):
-            size += len(found)
-        elif isinstance(found, list):
-            size += len(found)
-            left += found if size <= _MAX_EXTENSION else []
-        elif isinstance(found, dict):
-            size += sum(map(len, found))
-            left += found.values()
+        if isinstance(item, str):
+            size += len(item)
+        elif isinstance(item, list):
+            size += len(item)
+            left += item if size <= _MAX_EXTENSION else []
+        elif isinstance(item, dict):
+            size += sum(map(len, item))
+            left += item.values()
     return size <= _MAX_EXTENSION
 
 

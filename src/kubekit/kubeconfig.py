@@ -257,7 +257,7 @@ def _listed(paths: str) -> list[str]:
 
 def _merged(paths: Sequence[str]) -> Config:
     """Of each entry, and of the current context, the first definition counts. Files that do not exist are skipped."""
-    found: dict[str, dict[str, Entry]] = {name: {} for name in _KINDS}
+    entries: dict[str, dict[str, Entry]] = {name: {} for name in _KINDS}
     current, files = "", []
     for path in paths:
         try:
@@ -270,11 +270,11 @@ def _merged(paths: Sequence[str]) -> Config:
         root = Entry(path, _mapping(content, path))
         current = current or root.text("current-context")
         for name in _KINDS:
-            found[name] = _entries(root, name) | found[name]
+            entries[name] = _entries(root, name) | entries[name]
     if not files:
         shown = printable(os.pathsep.join(paths))
         raise MissingError(f"cannot read {shown}: No such file or directory")
-    return Config(os.pathsep.join(files), current, *(found[name] for name in _KINDS))
+    return Config(os.pathsep.join(files), current, *(entries[name] for name in _KINDS))
 
 
 def _mapping(content: bytes, path: str) -> dict[str, object]:
@@ -290,16 +290,16 @@ def _mapping(content: bytes, path: str) -> dict[str, object]:
 
 def _entries(root: Entry, name: str) -> dict[str, Entry]:
     singular = name.removesuffix("s")
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for at, value in enumerate(root.items(name)):
         entry = Entry(root.file, value) if isinstance(value, dict) else None
         named = entry.text("name") if entry else ""
         if not entry or not named:
             raise root.error(f"{name}[{at}] is not valid; expected a mapping with a name and a {singular}")
-        if named in found:
+        if named in entries:
             raise root.error(f"{name}[{at}].name: {_quoted(named)} is a duplicate; expected each name once")
-        found[named] = entry.section(singular) or Entry(root.file, {})
-    return found
+        entries[named] = entry.section(singular) or Entry(root.file, {})
+    return entries
 
 
 def _content(path: str) -> bytes:

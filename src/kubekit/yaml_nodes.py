@@ -100,8 +100,8 @@ def has_path(root: Mapping, path: str) -> bool:
 
 def locate(root: Mapping, *paths: str) -> Location:
     """Return where the first of these paths was written; if none was, where the nearest part of the first one was."""
-    found = [_find(root, path) for path in paths]
-    return next((node.location for node, is_exact in found if is_exact), found[0][0].location)
+    nodes = [_find(root, path) for path in paths]
+    return next((node.location for node, is_exact in nodes if is_exact), nodes[0][0].location)
 
 
 def _find(root: Mapping, path: str) -> tuple[Node, bool]:

@@ -49,13 +49,15 @@ class CheckRunner:
         started, counter = self._now(), time.monotonic()
         level = "info" if wanted.attempt else "debug"
         log("Verification started", level=level, node=self._identity.node, attempt=wanted.attempt)
-        found, results = self._checked(LoggingObserver(level), known, after_failure=self._failed or wanted.attempt > 1)
+        run_report, results = self._checked(
+            LoggingObserver(level), known, after_failure=self._failed or wanted.attempt > 1
+        )
         if self._stopped:
             return None
         run = CheckRun(
             started,
             self._now(),
-            found,
+            run_report,
             wanted.attempt,
             wanted.api_reachable,
             skipped=sum(result.verdict is Verdict.SKIPPED for result in results),
@@ -82,7 +84,7 @@ class CheckRunner:
         elif not run.failed:
             log("All checks skipped", level="warn", **fields)
         else:
-            failed = [check.name for check in found.by_check if not check.ok]
+            failed = [check.name for check in run_report.by_check if not check.ok]
             log("Checks failed", level="error", failed=failed, **fields)
         return run
 

@@ -88,17 +88,17 @@ def choose(settings: Settings, folder: str | os.PathLike[str] = SERVICE_ACCOUNT)
     from kube_node_ready.checks import kubeconfig  # noqa: PLC0415  no pod needs it, nor YAML
 
     usual = kubeconfig.usual()
-    found: ClusterAccess = (
+    chosen: ClusterAccess = (
         FromKubeconfig(usual) if usual else NoCluster("no ServiceAccount and no kubeconfig was found")
     )
     try:
-        found = _usable(found)
+        chosen = _usable(chosen)
     except NoAccessError as error:
         if not settings.dry_run:
             raise
         return NoCluster(str(error))
-    kubeconfig.warn_if_insecure(found.access())
-    return found
+    kubeconfig.warn_if_insecure(chosen.access())
+    return chosen
 
 
 def _without_kubeconfig(paths: str) -> NoCluster:

@@ -45,8 +45,8 @@ def flattened(data: bytes) -> bytes:
     step = re.compile(_STEP, re.DOTALL).match
     kept: list[bytes] = []
     level = at = start = 0
-    while found := step(data, at):
-        at = found.end()
+    while deeper := step(data, at):
+        at = deeper.end()
         if data[at - 1] in b"{[":
             level += 1
             if level == MAX_LEVELS + 1:

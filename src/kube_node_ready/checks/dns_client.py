@@ -277,16 +277,18 @@ def sample_by_tcp(server: str, port: int, question: Question, judge: Judge = any
     """For resolvers that use only TCP. A connection whose first packet is lost takes longer than a second."""
 
     def take(count: int, patience: float) -> list[str]:
-        found: list[str] = []
+        answers: list[str] = []
         deadline = Deadline(min(patience, _SECONDS_BEFORE_TCP_REPEATS))
-        threads = [threading.Thread(target=lambda: found.append(one(deadline)), daemon=True) for _ in range(count)]
+        threads = [
+            threading.Thread(target=lambda: answers.append(ask_once(deadline)), daemon=True) for _ in range(count)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return found
+        return answers
 
-    def one(deadline: Deadline) -> str:
+    def ask_once(deadline: Deadline) -> str:
         try:
             return judge(ask_by_tcp(server, port, question, deadline))
         except (CheckFailedError, TimeoutError):

@@ -42,7 +42,7 @@ def in_pod(settings: Settings, access: Access, identity: PodIdentity, found: Fou
 
 def later(settings: Settings, access: Access, identity: PodIdentity, known: Known) -> tuple[Check, ...]:
     """Return the checks of a partial run on a verified node. It is not a proof."""
-    endpoints = {service: _recalling(found) for service, found in known.endpoints.items()}
+    endpoints = {service: _recalling(service_endpoints) for service, service_endpoints in known.endpoints.items()}
     # One connection to the API Service: these rounds must cost the API server little. All checks run now and then.
     checks = _checks(settings, access, identity, lambda _deadline: known.response, endpoints, connections=1)
     return tuple(check for check in checks if check.name not in known.omit)
@@ -71,9 +71,9 @@ def _checks(
     of_the_api = _of_the_api(settings, access, root, connections)
     checks = [*_dns(settings, access.host), *of_the_api, *_configured(settings)]
     if settings.dns_service:
-        found = endpoints[settings.dns_service]
+        lookup = endpoints[settings.dns_service]
         name, sampling = settings.cluster_name, settings.sampling
-        run = partial(network.each_dns_server, found, settings.dns_service, name, sampling, identity)
+        run = partial(network.each_dns_server, lookup, settings.dns_service, name, sampling, identity)
         checks.append(Check("network", settings.dns_service, run, ANY_PEER, is_lookup=True))
     checks += _services(settings, endpoints)
     if settings.connectivity_matrix:

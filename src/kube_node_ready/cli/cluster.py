@@ -55,25 +55,25 @@ class Notes(list[str]):
 
 @asynccontextmanager
 async def cluster(place: ClusterLocation) -> AsyncIterator[KubeClient]:
-    found = _access(place)
+    api_access = _access(place)
     try:
-        async with KubeClient(found, agent=_AGENT) as kube:
+        async with KubeClient(api_access, agent=_AGENT) as kube:
             yield kube
     except (NoAccess, Unreachable) as error:
         cause = error if isinstance(error, Unreachable) else error.__cause__
         if not isinstance(cause, Unreachable):
             raise
-        raise NoAccess(f"the API server {found.server} does not respond: {shown(cause)}") from error
+        raise NoAccess(f"the API server {api_access.server} does not respond: {shown(cause)}") from error
 
 
 def _access(place: ClusterLocation) -> Access:
     try:
-        found = access(place.kubeconfig, place.context)
+        api_access = access(place.kubeconfig, place.context)
     except AccessError as error:
         raise no_access(error) from error
-    if found.is_insecure and place.warns:
-        say(f"warning: TLS verification disabled for {found.server}: insecure-skip-tls-verify is true")
-    return found
+    if api_access.is_insecure and place.warns:
+        say(f"warning: TLS verification disabled for {api_access.server}: insecure-skip-tls-verify is true")
+    return api_access
 
 
 async def find_installation(kube: KubeClient, namespace: str, notes: Notes) -> Installed:

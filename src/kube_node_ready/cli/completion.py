@@ -38,7 +38,7 @@ def answer(prog: str, words: Sequence[str]) -> int:
 
 def _for_kubectl(prog: str, words: Sequence[str]) -> str:
     *args, incomplete = words or [""]
-    found = _Kubectl(program, {}, prog, COMPLETE_VARIABLE).get_completions(args, incomplete)
-    lines = [str(item.value) for item in found if item.type == "plain"]
-    wants_file = any(item.type == "file" for item in found)
+    completions = _Kubectl(program, {}, prog, COMPLETE_VARIABLE).get_completions(args, incomplete)
+    lines = [str(item.value) for item in completions if item.type == "plain"]
+    wants_file = any(item.type == "file" for item in completions)
     return "".join(f"{line}\n" for line in (*lines, _FILES if wants_file else _NO_FILES))

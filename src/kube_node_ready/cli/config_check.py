@@ -18,9 +18,9 @@ _OF_THE_CHART = (
 
 
 def run(file: Path, *, is_workers: bool) -> int:
-    found, notes = _check(file, is_workers=is_workers)
-    if found:
-        sys.stderr.writelines(f"{_named(diagnostic, file)}\n" for diagnostic in found)
+    diagnostics, notes = _check(file, is_workers=is_workers)
+    if diagnostics:
+        sys.stderr.writelines(f"{_named(diagnostic, file)}\n" for diagnostic in diagnostics)
         if _keys(file) & _VALUES:
             sys.stderr.write(f"note: {_OF_THE_CHART}\n")
         return ExitCode.INVALID

@@ -84,25 +84,25 @@ def _wrapped(line: str, width: int | None) -> Iterator[Text]:
 async def _events(kube: KubeClient, name: str, notes: Notes) -> tuple[Event, ...] | None:
     """Those that can be read. The rest is noted: no Event must hide what else is known about the node."""
     params = {"fieldSelector": f"involvedObject.kind=Node,involvedObject.name={name}", "limit": _PAGE}
-    found: list[Event | None] = []
+    items: list[Event | None] = []
     try:
         for _ in range(_MOST_PAGES):
             with requires("list", "events", "default"):
                 page = decoded(await kube.get(events.PATH, **params), Page)  # type: ignore[arg-type]
-            found += map(_readable, page.items)
+            items += map(_readable, page.items)
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
         else:
-            notes.add(f"this node has more than {len(found)} Events; the others were not read")
+            notes.add(f"this node has more than {len(items)} Events; the others were not read")
     except NotAllowed as error:
         notes.add(f"{error}. Without it, Events are not shown")
         return None
     except NoAccess as error:
         notes.add(f"cannot list Events: {error}")
-    if unread := found.count(None):
+    if unread := items.count(None):
         notes.add(f"Events that could not be read: {unread}")
-    return tuple(event for event in found if event)
+    return tuple(event for event in items if event)
 
 
 def _readable(item: msgspec.Raw) -> Event | None:

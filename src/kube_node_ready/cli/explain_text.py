@@ -131,9 +131,9 @@ def _checks(status: NodeStatus) -> Iterator[str]:
     """With each target and its error while the worker is there; otherwise as they are on record."""
     record = status.node.record
     last = next((attempt for attempt in status.seen.attempts if attempt.number == record.attempt), None)
-    found = last.report.checks if last and last.report and last.report.checks else record.checks
-    width = max((len(_subject(check)) for check in found), default=0)
-    for check in found:
+    checks = last.report.checks if last and last.report and last.report.checks else record.checks
+    width = max((len(_subject(check)) for check in checks), default=0)
+    for check in checks:
         reason = f"  {printable(check.error, words.LONGEST)}" if check.error else ""
         yield f"{_subject(check).ljust(width)}  {_verdict(check)}  {check.ms:>6} ms{reason}"
 
@@ -243,17 +243,17 @@ def _events(events: Sequence[Event] | None, now: datetime) -> Iterator[str]:
 
 def folded(events: Iterable[Event]) -> list[Event]:
     """Return repeated Events as one each, with their number and the time of the last. None counts as unknown."""
-    found: dict[tuple[str, str, str], Event] = {}
+    by_key: dict[tuple[str, str, str], Event] = {}
     for event in events:
         key = (event.source, event.reason, event.message)
-        before = found.get(key)
-        found[key] = _folded(before, event) if before else event
-    return list(found.values())
+        before = by_key.get(key)
+        by_key[key] = _folded(before, event) if before else event
+    return list(by_key.values())
 
 
-def _folded(one: Event, other: Event) -> Event:
-    times = [at for at in (one.at, other.at) if at]
-    return replace(one, at=max(times, default=None), count=one.count + other.count)
+def _folded(event: Event, other: Event) -> Event:
+    times = [at for at in (event.at, other.at) if at]
+    return replace(event, at=max(times, default=None), count=event.count + other.count)
 
 
 def _further(status: NodeStatus, installed: Installed) -> Iterator[str]:

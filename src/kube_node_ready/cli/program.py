@@ -60,10 +60,10 @@ class Duration(click.ParamType[float]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401  click's
-        found = seconds(str(value))
-        if found is None:
+        parsed = seconds(str(value))
+        if parsed is None:
             self.fail(f'"{value}" is invalid; expected a duration such as 120s, 2m or 1h30m', param, ctx)
-        return found
+        return parsed
 
 
 class NodeSelector(click.ParamType["Selector"]):
@@ -72,17 +72,17 @@ class NodeSelector(click.ParamType["Selector"]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "Selector":  # noqa: ANN401  click's
         from kube_node_ready.cli import selector  # noqa: PLC0415  completion does without
 
-        found = selector.parse(str(value))
-        if found is None:
+        parsed = selector.parse(str(value))
+        if parsed is None:
             self.fail(f'"{value}" is invalid; expected a label selector such as disk=ssd,!gpu', param, ctx)
-        return found
+        return parsed
 
 
 def seconds(text: str) -> float | None:
     """`120s`, `2m`, `1h30m` or plain seconds. The unit of a last part in seconds can be left out, as in `1m30`."""
     whole = f"{text}s" if text[-1:].isdecimal() else text
-    found = durations.parse(whole, float, units=("h", "m", "s"), number=durations.UNICODE_NUMBER)
-    return None if found is None or _PART_OF_A_LONG_UNIT.search(text) else found
+    duration = durations.parse(whole, float, units=("h", "m", "s"), number=durations.UNICODE_NUMBER)
+    return None if duration is None or _PART_OF_A_LONG_UNIT.search(text) else duration
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001  click's
@@ -356,9 +356,9 @@ def _help(ctx: click.Context, words: tuple[str, ...]) -> int:
     for word in words:
         if not isinstance(command, Group):
             raise usage.unexpected_argument(word, ctx)
-        _, found, _ = command.resolve_command(shown, [word])
-        assert found, "resolve_command raises an error about others"
-        shown, command = click.Context(found, shown, info_name=word, **_SETTINGS), found  # type: ignore[arg-type]
+        _, child, _ = command.resolve_command(shown, [word])
+        assert child, "resolve_command raises an error about others"
+        shown, command = click.Context(child, shown, info_name=word, **_SETTINGS), child  # type: ignore[arg-type]
     sys.stdout.write(f"{shown.get_help()}\n")
     return 0
 

@@ -105,13 +105,13 @@ async def _once(options: Options) -> int:
 async def check_controller(kube: KubeClient, installed: Installed, notes: Notes) -> None:
     """Add a note if no controller is running. Without permission to read the Lease, there is none."""
     with suppress(NoAccess, Unreachable):
-        if installed.lease and not (found := await leader(kube, installed.lease)).is_running(_now()):
-            notes.add(found.describe(_now()))
+        if installed.lease and not (current_leader := await leader(kube, installed.lease)).is_running(_now()):
+            notes.add(current_leader.describe(_now()))
 
 
 def _chosen(statuses: list[NodeStatus], options: Options) -> list[NodeStatus]:
-    found = [status for status in statuses if _is_chosen(status, options)]
-    return sorted(found, key=fleet.ORDERS[options.sort_by]) if options.sort_by else found
+    chosen = [status for status in statuses if _is_chosen(status, options)]
+    return sorted(chosen, key=fleet.ORDERS[options.sort_by]) if options.sort_by else chosen
 
 
 def _is_chosen(status: NodeStatus, options: Options) -> bool:

@@ -62,8 +62,8 @@ class TokenSource:
     async def identity(self) -> Identity:
         if self._credentials is None:
             return _ANONYMOUS
-        found = self._credentials.cached(asyncio.get_running_loop().time())
-        return self._presented(found or await self._fetch(None))
+        cached = self._credentials.cached(asyncio.get_running_loop().time())
+        return self._presented(cached or await self._fetch(None))
 
     async def refresh(self, rejected: Identity) -> Identity:
         """Return what to show after a 401: the same identity, if there is no other."""
@@ -86,9 +86,9 @@ class TokenSource:
         assert self._credentials
         async with self._turn:
             now = asyncio.get_running_loop().time()
-            found = self._credentials.cached(now)
-            if found is not None and found != rejected:
-                return found
+            cached = self._credentials.cached(now)
+            if cached is not None and cached != rejected:
+                return cached
             try:
                 return self._credentials.keep(await self._fetch_from_source(), now)
             except CredentialsError as error:

@@ -241,10 +241,12 @@ class KubeClient:
 
 
 def _pool(access: Access, headers: dict[str, str]) -> ConnectionPool:
-    found = access.connection
-    if found is None:
+    connection = access.connection
+    if connection is None:
         return ConnectionPool(access.server, access.tls, headers)
-    return ConnectionPool(access.server, access.tls, headers, proxy=found.proxy, tls_name=found.tls_server_name)
+    return ConnectionPool(
+        access.server, access.tls, headers, proxy=connection.proxy, tls_name=connection.tls_server_name
+    )
 
 
 async def _lines(chunks: AsyncIterator[bytes], request: _Request) -> AsyncGenerator[bytes, None]:

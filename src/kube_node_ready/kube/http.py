@@ -430,15 +430,15 @@ async def _addresses(host: str, port: int, loop: asyncio.AbstractEventLoop) -> l
     """Resolve in a daemon thread: nothing ends libc's resolver, and `asyncio.run` waits for threads of an executor."""
     with suppress(socket.gaierror):  # an IP address needs no thread
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    found: asyncio.Future[list[_Address]] = loop.create_future()
+    addresses: asyncio.Future[list[_Address]] = loop.create_future()
 
     def settle(result: list[_Address] | OSError) -> None:
-        if found.done():
+        if addresses.done():
             return
         if isinstance(result, OSError):
-            found.set_exception(result)
+            addresses.set_exception(result)
         else:
-            found.set_result(result)
+            addresses.set_result(result)
 
     def resolve() -> None:
         result: list[_Address] | OSError
@@ -450,7 +450,7 @@ async def _addresses(host: str, port: int, loop: asyncio.AbstractEventLoop) -> l
             loop.call_soon_threadsafe(settle, result)
 
     threading.Thread(target=resolve, daemon=True).start()
-    return await found
+    return await addresses
 
 
 async def _tunnel(sock: socket.socket, steps: proxies.Handshake, loop: asyncio.AbstractEventLoop) -> None:

@@ -65,8 +65,8 @@ def with_lines(diagnostics: "Iterable[Diagnostic]", text: str) -> "Iterable[Diag
     return [_with_line(diagnostic, yaml_nodes.locate(root, diagnostic.path)) for diagnostic in diagnostics]
 
 
-def _with_line(diagnostic: Diagnostic, found: Location) -> Diagnostic:
-    return diagnostic._replace(location=diagnostic.location._replace(line=found.line))
+def _with_line(diagnostic: Diagnostic, in_file: Location) -> Diagnostic:
+    return diagnostic._replace(location=diagnostic.location._replace(line=in_file.line))
 
 
 def _error(source: str, message: str) -> DiagnosticsError:

@@ -51,16 +51,16 @@ class _Duration(click.ParamType[float]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:  # noqa: ANN401 - click's
-        found = value if isinstance(value, float) else seconds(str(value))
-        if found is None:
+        duration = value if isinstance(value, float) else seconds(str(value))
+        if duration is None:
             self.fail(f'"{value}" is invalid; expected seconds, or a duration such as 90s, 5m or 1h30m', param, ctx)
-        return found
+        return duration
 
 
 def seconds(text: str) -> float | None:
     """Parse seconds, with or without units: 90, 90s, 5m, 1h30m."""
-    found = durations.parse(text, float, units=("h", "m", "s"))
-    return None if found is None or found > _LONGEST_WAIT else found
+    duration = durations.parse(text, float, units=("h", "m", "s"))
+    return None if duration is None or duration > _LONGEST_WAIT else duration
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's

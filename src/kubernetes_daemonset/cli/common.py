@@ -31,8 +31,8 @@ def read(arguments: SimpleNamespace) -> list[Loaded]:
 
 def findings(loaded: list[Loaded]) -> list[Diagnostic]:
     """Return the diagnostics of all manifests and of their collisions, without duplicates from shared flags."""
-    found = list(dict.fromkeys(diagnostic for manifest in loaded for diagnostic in validate(manifest)))
-    return found if errors(found) else found + sources.collisions(loaded)
+    diagnostics = list(dict.fromkeys(diagnostic for manifest in loaded for diagnostic in validate(manifest)))
+    return diagnostics if errors(diagnostics) else diagnostics + sources.collisions(loaded)
 
 
 def valid(arguments: SimpleNamespace) -> list[Loaded]:

@@ -52,10 +52,10 @@ def _run(words: list[str]) -> int:
         sys.stderr.write(f"kubernetes-daemonset: {text}\n")
         return exit_codes.BAD_INPUT
     if not words and COMPLETE_VARIABLE in os.environ:
-        found = completion.answer(program, PROGRAM, COMPLETE_VARIABLE)
-        if found is None:
+        completions = completion.answer(program, PROGRAM, COMPLETE_VARIABLE)
+        if completions is None:
             return exit_codes.BAD_INPUT
-        sys.stdout.write(f"{found}\n")
+        sys.stdout.write(f"{completions}\n")
         return exit_codes.OK
     try:
         if not words:

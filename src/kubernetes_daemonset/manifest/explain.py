@@ -110,5 +110,5 @@ def _one(what: FieldDescriptor) -> str:
 @functools.cache
 def _comments() -> dict[str, str]:
     text = (resources.files("kubernetes_daemonset.api") / "comments.json").read_text(encoding="utf-8")
-    found: dict[str, str] = json.loads(text)
-    return found
+    comments: dict[str, str] = json.loads(text)
+    return comments

@@ -41,10 +41,10 @@ def pod_spec(manifest: KubernetesDaemonSet, pull_secrets: Sequence[str]) -> Json
 
 def _tolerations(manifest: KubernetesDaemonSet) -> list[Json]:
     """Return the tolerations of the manifest, and that of the gate for a required agent: gated nodes wait for it."""
-    found = list(manifest.spec.tolerations)
-    if manifest.spec.require_on_new_nodes and not any(_tolerates_the_gate(toleration) for toleration in found):
-        found.append(KubernetesDaemonSetToleration(key=naming.GATE, operator="Exists", effect="NoSchedule"))
-    return [to_kubernetes(toleration) for toleration in found]
+    tolerations = list(manifest.spec.tolerations)
+    if manifest.spec.require_on_new_nodes and not any(_tolerates_the_gate(toleration) for toleration in tolerations):
+        tolerations.append(KubernetesDaemonSetToleration(key=naming.GATE, operator="Exists", effect="NoSchedule"))
+    return [to_kubernetes(toleration) for toleration in tolerations]
 
 
 def _tolerates_the_gate(toleration: KubernetesDaemonSetToleration) -> bool:

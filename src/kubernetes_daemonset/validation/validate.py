@@ -34,14 +34,14 @@ def errors(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return [diagnostic for diagnostic in diagnostics if diagnostic.severity is Severity.ERROR]
 
 
-def _certain(found: list[rules.Finding], unreadable: frozenset[str]) -> list[rules.Finding]:
+def _certain(findings: list[rules.Finding], unreadable: frozenset[str]) -> list[rules.Finding]:
     """Return the findings that hold regardless of the values of the unreadable fields."""
     around = {path for field in unreadable for path in ancestors(field)}
 
     def is_known(path: str) -> bool:
         return path not in around and unreadable.isdisjoint(ancestors(path))
 
-    return [finding for finding in found if all(map(is_known, (finding.path, *finding.because)))]
+    return [finding for finding in findings if all(map(is_known, (finding.path, *finding.because)))]
 
 
 def _broken_rules(loaded: Loaded) -> list[rules.Finding]:
