@@ -11,6 +11,7 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 PATHS = re.compile(
     r"(?:`|^    )((?:bench|demo|deploy|docs|lab|release|requirements|scripts|src|tests|tools)/[\w./-]*)", re.MULTILINE
 )
+FILES = re.compile(r"`([\w/-]+(?:\.py|/))`")
 FOLDERS = [
     *(f"src/{folder.name}" for folder in sorted((ROOT / "src").iterdir()) if (folder / "__init__.py").exists()),
     *("lab", "release", "bench", "tests/support", "tools/docs"),
@@ -32,3 +33,15 @@ def test_every_path_exists() -> None:
     paths = set(PATHS.findall(tour.without_tables(PAGE)))
     assert len(paths) > 30
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+def test_every_file_of_a_journey_exists() -> None:
+    """A section names files relative to the folder of its table."""
+    sections = [section for section in PAGE.split("\n## ") if tour.folders(section)]
+    named = {
+        (tour.folders(section)[0], path) for section in sections for path in FILES.findall(tour.without_tables(section))
+    }
+    assert len(named) > 10
+    assert [
+        path for folder, path in sorted(named) if not any((at / path).exists() for at in (ROOT / folder, ROOT))
+    ] == []
