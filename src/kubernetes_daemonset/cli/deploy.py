@@ -28,7 +28,7 @@ def run(verb: str, arguments: SimpleNamespace) -> int:
     except ManifestError as error:
         return common.report_invalid(error)
     except apply.ApplyRejected as error:
-        created = "".join(f", except that {ref} was created" for ref in error.made)
+        created = "".join(f", except that {ref} was created" for ref in error.created)
         common.say(f"kubernetes-daemonset: the cluster rejected this, and nothing was changed{created}:")
         for reason in error.reasons:
             common.say(f"  {reason}")
@@ -66,7 +66,7 @@ def _apply(arguments: SimpleNamespace) -> int:
         for (_, cluster), planned in zip(pairs, plans, strict=True):
             for warning in planned.warnings:
                 common.say(warning)
-            apply.apply_plan(cluster, planned, force=arguments.force_conflicts, made=created, tell=common.say)
+            apply.apply_plan(cluster, planned, force=arguments.force_conflicts, created=created, report=common.say)
         if arguments.wait:
             _wait(pairs, arguments.timeout)
         # Last, because pods of the previous version still use these objects.
@@ -129,7 +129,9 @@ def _delete(arguments: SimpleNamespace) -> int:
             _tell_deletion(pairs, namespaces, left)
             return exit_codes.OK
         for document, cluster in pairs:
-            apply.remove(cluster, document.manifest, render(document.input), seconds=arguments.timeout, tell=common.say)
+            apply.remove(
+                cluster, document.manifest, render(document.input), seconds=arguments.timeout, report=common.say
+            )
         for cluster, live in namespaces:
             apply.remove_namespace(cluster, live, common.say)
         for text in left:

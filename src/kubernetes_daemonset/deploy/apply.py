@@ -42,16 +42,16 @@ _STAND_IN: Final = "default"
 _TO_APPLY: Final = ("create", "patch")  # the permissions that an apply needs to create an object
 _LONGEST_NAME: Final = 253
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class ApplyRejected(Exception):
     """The cluster rejects the objects. Nothing was changed, except namespaces that were created for the dry run."""
 
-    def __init__(self, reasons: Sequence[str], made: Sequence[Ref] = ()) -> None:
+    def __init__(self, reasons: Sequence[str], created: Sequence[Ref] = ()) -> None:
         super().__init__("\n".join(reasons))
         self.reasons = reasons
-        self.made = made
+        self.created = created
 
 
 class RolloutTimeout(Exception):
@@ -150,35 +150,37 @@ def _reason(error: ClusterError, namespace: str) -> str:
             return str(error)
 
 
-def make_namespaces(cluster: Cluster, planned: Plan, tell: Tell) -> None:
+def make_namespaces(cluster: Cluster, planned: Plan, report: Report) -> None:
     """Create missing namespaces: objects can be dry-run in them only when they exist."""
-    _apply(cluster, [body for body in planned.objects if Ref.of(body) in planned.new_namespaces], tell)
+    _apply(cluster, [body for body in planned.objects if Ref.of(body) in planned.new_namespaces], report)
 
 
-def apply_plan(cluster: Cluster, planned: Plan, *, force: bool = False, made: Sequence[Ref] = (), tell: Tell) -> None:
+def apply_plan(
+    cluster: Cluster, planned: Plan, *, force: bool = False, created: Sequence[Ref] = (), report: Report
+) -> None:
     """Apply the objects in order, except those in `made`, which were just created."""
-    _apply(cluster, [body for body in planned.objects if Ref.of(body) not in made], tell, force=force)
+    _apply(cluster, [body for body in planned.objects if Ref.of(body) not in created], report, force=force)
 
 
-def _apply(cluster: Cluster, objects: Sequence[Json], tell: Tell, *, force: bool = False) -> None:
+def _apply(cluster: Cluster, objects: Sequence[Json], report: Report, *, force: bool = False) -> None:
     for body in objects:
         cluster.apply(body, force=force)
-        tell(f"applied {Ref.of(body)}")
+        report(f"applied {Ref.of(body)}")
 
 
-def prune(cluster: Cluster, planned: Plan, tell: Tell) -> None:
+def prune(cluster: Cluster, planned: Plan, report: Report) -> None:
     """Delete the objects of earlier manifests that this one does not include."""
     for change in planned.changes:
         if change.after is None and change.before is not None:
             cluster.delete(change.ref, change.before["metadata"]["uid"])
-            tell(f"deleted {change.ref}, which the manifest no longer includes")
+            report(f"deleted {change.ref}, which the manifest no longer includes")
 
 
 def wait(
     cluster: Cluster,
     manifest: KubernetesDaemonSet,
     seconds: float,
-    tell: Callable[[Rollout, str], None],
+    report: Callable[[Rollout, str], None],
     began: float | None = None,
 ) -> Rollout:
     """Wait until all desired nodes run this version. Raises RolloutTimeout with the cause.
@@ -186,35 +188,35 @@ def wait(
     Temporary failures of the API server are tolerated: the rollout of a network agent can cause them.
     """
     ref = Ref("DaemonSet", manifest.metadata.name, naming.namespace(manifest))
-    state, trouble = Rollout(0, 0, 0, seen=False), [""]
-    for look in _looks((time.monotonic() if began is None else began) + seconds):
+    state, problems = Rollout(0, 0, 0, seen=False), [""]
+    for poll in _polls((time.monotonic() if began is None else began) + seconds):
         try:
             live = cluster.get(ref)
             if live is None:
                 raise ClusterError(f"{ref} was deleted during the rollout")
             state = rollout(live)
-            if look % _TROUBLE_EVERY == 0 and not state.done:
-                trouble = _troubles(cluster, manifest, live) or [""]
+            if poll % _TROUBLE_EVERY == 0 and not state.done:
+                problems = _troubles(cluster, manifest, live) or [""]
         except Unreachable as error:
-            trouble = [str(error)]
-        tell(state, trouble[0])
+            problems = [str(error)]
+        report(state, problems[0])
         if state.done:
             return state
-    raise RolloutTimeout("; ".join([f"{ref}: after {seconds:g} s, {state}", *filter(None, trouble)]))
+    raise RolloutTimeout("; ".join([f"{ref}: after {seconds:g} s, {state}", *filter(None, problems)]))
 
 
 def remove(
-    cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json], *, seconds: float, tell: Tell
+    cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json], *, seconds: float, report: Report
 ) -> None:
     """Delete all objects that this tool created for the manifest, now or earlier, pods first; the namespace remains."""
     owned = existing(cluster, manifest, objects)
     for warning in (*(f"kept {kept}" for kept in owned.left), *owned.unlistable):
-        tell(warning)
+        report(warning)
     for live in owned.ours:
         cluster.delete(Ref.of(live), live["metadata"]["uid"], foreground=live["kind"] == "DaemonSet")
         if live["kind"] == "DaemonSet":
             _wait_until_gone(cluster, live, seconds)
-        tell(f"deleted {Ref.of(live)}")
+        report(f"deleted {Ref.of(live)}")
 
 
 def existing(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[Json]) -> OwnedObjects:
@@ -243,10 +245,10 @@ def our_namespace(cluster: Cluster, namespace: str) -> Json | None:
     return live
 
 
-def remove_namespace(cluster: Cluster, live: Json, tell: Tell) -> None:
+def remove_namespace(cluster: Cluster, live: Json, report: Report) -> None:
     """Delete a namespace with everything in it. The cluster completes this asynchronously."""
     cluster.delete(Ref.of(live), live["metadata"]["uid"])
-    tell(f"{Ref.of(live)} is being deleted with everything in it")
+    report(f"{Ref.of(live)} is being deleted with everything in it")
 
 
 def _dry_run(cluster: Cluster, body: Json, request: ApplyRequest, conflicts: list[str]) -> Json:
@@ -348,19 +350,19 @@ def _troubles(cluster: Cluster, manifest: KubernetesDaemonSet, live: Json) -> li
 
 def _wait_until_gone(cluster: Cluster, live: Json, seconds: float) -> None:
     ref = Ref.of(live)
-    for _ in _looks(time.monotonic() + seconds):
+    for _ in _polls(time.monotonic() + seconds):
         now = cluster.get(ref)
         if now is None or now["metadata"]["uid"] != live["metadata"]["uid"]:
             return
     raise RolloutTimeout(f"{ref}: its pods have not stopped after {seconds:g} s; it is deleted when they have")
 
 
-def _looks(deadline: float) -> Iterator[int]:
+def _polls(deadline: float) -> Iterator[int]:
     """Yield 0, 1, 2, … with a pause in between, until the deadline; at least once."""
-    look = 0
+    poll = 0
     while True:
-        yield look
+        yield poll
         if time.monotonic() >= deadline:
             return
         time.sleep(_POLL)
-        look += 1
+        poll += 1
