@@ -230,3 +230,19 @@ def test_the_names_of_fields_are_those_of_earlier_versions() -> None:
         "blamed": 1,
         "in_crowd": True,
     }
+
+
+def test_causes_have_the_values_that_are_on_record() -> None:
+    """Records that an earlier controller wrote have them."""
+    assert {cause.value for cause in Cause} == {
+        "",
+        "checks",
+        "not-judged",
+        "late",
+        "not-started",
+        "stopped",
+        "refused",
+        "misconfigured",
+        "not-released",
+        "not-recorded",
+    }
