@@ -176,6 +176,20 @@ def test_a_claim_of_the_same_name_and_another_uid_is_kept(fleet: Fleet) -> None:
         assert not claims.is_leaving(claim)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"unschedulable": True}, {"taints": [{"key": "dedicated", "value": "payments", "effect": "NoSchedule"}]}],
+    ids=["cordon", "taint"],
+)
+def test_a_node_that_another_client_changed_immediately_before_is_kept(fleet: Fleet, change: dict[str, Any]) -> None:
+    """It is decided again: a Node with a cordon or with taints of others is not deleted."""
+    (node,) = fleet.join()
+    fleet.write_ledger()
+    with pytest.raises(Conflict):
+        asyncio.run(remove(fleet, node, lambda: fleet.plane.client.patch(NodeObject, node, {"spec": change})))
+    assert fleet.left() == {node}
+
+
 def test_a_node_that_was_deleted_by_others_uses_no_budget(fleet: Fleet) -> None:
     (node,) = fleet.join()
     fleet.write_ledger()
@@ -193,7 +207,7 @@ def test_a_claim_of_another_node_is_kept(fleet: Fleet) -> None:
             stays(lambda: fleet.left() == {node} and claims.names() == {claim})
 
 
-async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], None]) -> bool:
+async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], object]) -> bool:
     """As the controller does it, with something else happening between looking and deleting."""
 
     class Meddled(KubeClient):
@@ -211,7 +225,9 @@ async def remove(fleet: Fleet, name: str, meanwhile: Callable[[], None]) -> bool
         writer = Executor(
             kube, Mock(spec=CacheSink), policy, WorkerPodTemplate(fleet.namespace, "image", policy.gates), setup
         )
-        return await writer.apply(RemoveNode(node, "it failed", book))
+        seen = fleet.plane.client.get(NodeObject, name)
+        assert seen.metadata
+        return await writer.apply(RemoveNode(node, "it failed", book, seen.metadata.resourceVersion or ""))
 
 
 LIMITS = [{"maxCount": 2, "maxPercent": 100}, {"maxCount": 100, "maxPercent": 40}]

@@ -185,7 +185,7 @@ class Cluster:
             case DiscardAttempt(worker):
                 assert isinstance(worker, Worker)
                 self._drop(worker.name, worker.uid)
-            case RemoveNode(node, _, known):
+            case RemoveNode(node, _, known, _):
                 self._remove(node, known)
             case _:
                 assert_never(effect)

@@ -158,8 +158,8 @@ class Reconciler:
             self._queue.add(snapshot.node.name)
 
     def _is_lasting(self, node: Node, effect: Effect, error: KubeError) -> bool:
-        """A webhook can reject the patch with a response that looks like a conflict, or always fail with a 5xx."""
-        if not isinstance(effect, OpenGate) or not error.status or isinstance(error, Throttled):
+        """A webhook can reject the patch with a response that looks like a conflict, or always fail with 429 or 5xx."""
+        if not isinstance(effect, OpenGate) or not error.status:
             return False
         failed = self._failed_releases[node.name] = self._failed_releases.get(node.name, 0) + 1
         return failed >= _MANY_CONFLICTS

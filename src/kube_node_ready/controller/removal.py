@@ -69,7 +69,7 @@ class Remover:
             await self._record_removal(effect)
             message = f"deleting {what}: {effect.reason}"
             await self._emit_event(EmitEvent(node, EventReason.REMOVING, message, node.record.attempt, warning=True))
-            return await self._delete(node, claim)
+            return await self._delete(node, claim, effect.version)
         except Rejected as error:
             raise RemovalBlocked(f"cannot delete {what}: {error}") from error
 
@@ -114,15 +114,16 @@ class Remover:
         log("Node cordoned", level="warn", node=node.name, reason=reason)
         return False
 
-    async def _delete(self, node: Node, claim: karpenter.Claim | None) -> bool:
-        if claim:
-            log("Found NodeClaim for failed node, deleting NodeClaim instead", nodeClaim=claim.name, node=node.name)
+    async def _delete(self, node: Node, claim: karpenter.Claim | None, version: str) -> bool:
         try:
-            await self._client.delete(claim.path if claim else node_path(node), uid=claim.uid if claim else node.uid)
+            if claim is None:
+                await self._client.delete(node_path(node), uid=node.uid, version=version)
+                return True
+            log("Found NodeClaim for failed node, deleting NodeClaim instead", nodeClaim=claim.name, node=node.name)
+            await self._client.delete(claim.path, uid=claim.uid)
         except NotFound:
             return False
-        if claim:
-            log("Successfully deleted NodeClaim, node should be terminated by Karpenter", nodeClaim=claim.name)
+        log("Successfully deleted NodeClaim, node should be terminated by Karpenter", nodeClaim=claim.name)
         return True
 
     async def _record_removal(self, effect: RemoveNode) -> None:

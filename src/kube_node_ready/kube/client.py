@@ -156,17 +156,22 @@ class KubeClient:
         path: str,
         *,
         uid: str | None = None,
+        version: str | None = None,
         grace_seconds: int | None = None,
         timeout_seconds: float = CALL_SECONDS,
     ) -> None:
-        """With `uid`, delete only that object: if another one has the name, raise a Conflict."""
+        """With `uid`, delete only that object: if another one has the name, raise a Conflict.
+
+        With `version`, also raise a Conflict if the object changed since.
+        """
         options: dict[str, object] = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
             "propagationPolicy": "Background",
         }
-        if uid is not None:
-            options["preconditions"] = {"uid": uid}
+        preconditions = {"uid": uid, "resourceVersion": version}
+        if required := {field: value for field, value in preconditions.items() if value is not None}:
+            options["preconditions"] = required
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         await self._call(_Request("delete", "DELETE", path, {}, body=msgspec.json.encode(options)), timeout_seconds)

@@ -113,15 +113,16 @@ def _announce_release(snapshot: Snapshot) -> Decision:
 def _require_new_proof(snapshot: Snapshot) -> Decision:
     """The gate is closed or the label is missing, so the proof on record no longer counts.
 
-    The record alone never opens the gate: a kubelet can write both the record and the label of its own Node.
+    The record alone never opens the gate: a kubelet can write both the record and the label of its own Node. An attempt
+    that began before the gate came back proves nothing, so it gets no verdict, and the next attempt has a new number.
     """
-    node = snapshot.node
+    node, began = snapshot.node, current(snapshot)
     contested = node.record.contested + 1 if since_last_verdict(snapshot) < _SETTLED else 0
     reason = messages.proof_required(node)
     if contested >= CONTEST_THRESHOLD:
         reason = messages.contested(contested, reason)
     pending = VerificationRecord(
-        node.record.attempt,
+        began.number if began else node.record.attempt,
         outcome=Outcome.PENDING,
         at=snapshot.now,
         since=snapshot.now,
@@ -322,7 +323,7 @@ def _remove(snapshot: Snapshot, policy: Policy) -> Decision:
         node, snapshot.fleet.ledger, snapshot.now, removal
     )
     if checked_again and is_evident and since_last_verdict(snapshot) < _MAX_FAILURE_AGE:
-        remove = RemoveNode(node, record.reason, snapshot.fleet.ledger)
+        remove = RemoveNode(node, record.reason, snapshot.fleet.ledger, snapshot.version)
         return Decision(Phase.REMOVING, record.reason, (remove,), policy.resync)
     # Check once more right before the removal: the node might have recovered. After that, retry slowly.
     spacing = (policy.slow_retry or removal.window) if checked_again else schedule.backoff(node, policy)

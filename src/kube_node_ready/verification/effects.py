@@ -77,12 +77,13 @@ class DiscardAttempt(Struct, frozen=True):
 class RemoveNode(Struct, frozen=True):
     """Delete the node's NodeClaim, if the ledger has not changed since the decision.
 
-    A Node without a NodeClaim is deleted or cordoned.
+    A Node without a NodeClaim is cordoned, or deleted if it still has that version: it might be cordoned meanwhile.
     """
 
     node: Node
     reason: str
     ledger: Ledger
+    version: str
 
 
 Effect = (

@@ -6,6 +6,7 @@ tests/cluster does the same on a real API server.
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,10 +19,10 @@ from kube_node_ready.controller.execution import ForeignWorker
 from kube_node_ready.controller.metrics import Metrics
 from kube_node_ready.controller.reconciler import Reconciler
 from kube_node_ready.controller.resources import Scope
-from kube_node_ready.kube.errors import Conflict, NotFound, Rejected, Throttled, Unreachable
+from kube_node_ready.kube.errors import Conflict, KubeError, NotFound, Rejected, Throttled, Unreachable
 from kube_node_ready.kube.leader_election import LeaseLost
 from kube_node_ready.kube.workqueue import WorkQueue
-from kube_node_ready.verification.effects import Effect, EmitEvent, StartAttempt, WriteStatus
+from kube_node_ready.verification.effects import Decision, Effect, EmitEvent, OpenGate, StartAttempt, WriteStatus
 from kube_node_ready.verification.model import Phase
 from tests.support.model_cluster import GATE, POLICY
 
@@ -141,6 +142,24 @@ def test_a_rejected_record_is_reported_on_the_node_once_per_message() -> None:
             await world.reconciler.process("a")
         assert world.executor.events.count(EventReason.RECORD_REJECTED) == 1
         assert world.counted("reconcile_errors") == 2
+
+    in_world(check)
+
+
+@pytest.mark.parametrize(
+    "error", [Throttled(429, "TooManyRequests", "a webhook"), Unreachable(500, "Error", "a webhook")]
+)
+def test_a_release_that_fails_five_times_in_a_row_is_reported(error: KubeError) -> None:
+    async def check(world: World) -> None:
+        world.executor.failures[OpenGate] = error
+        world.node()
+        snapshot = world.cache.state.snapshot("a", datetime.now(UTC))
+        assert snapshot
+        opening = Decision(Phase.VERIFIED, "", (OpenGate(snapshot.node, VerificationRecord(1), "1"),))
+        for times in range(1, 6):
+            with suppress(KubeError):
+                await world.reconciler._execute(snapshot, opening)
+            assert (EventReason.RELEASE_REJECTED in world.executor.events) is (times == 5)
 
     in_world(check)
 

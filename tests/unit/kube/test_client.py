@@ -46,10 +46,10 @@ async def test_a_queued_write_is_not_sent_after_the_lease_is_lost() -> None:
 
 @on_both_loops
 async def test_a_failed_renewal_leaks_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fails(_token_source: TokenSource, _refused: str | None) -> bool:
+    async def fails(_token_source: TokenSource, _rejected: str | None) -> bool:
         raise AccessError("the plugin ended with 1")
 
-    monkeypatch.setattr(TokenSource, "renew", fails)
+    monkeypatch.setattr(TokenSource, "refresh", fails)
     refusal = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\n{}"
     async with speaking(saying(refusal)) as (server, _), KubeClient(access_to(server.port)) as kube:
         for _ in range(3):

@@ -379,12 +379,15 @@ class TestRefused:
         world.cluster.forbidden.clear()
         world.until("released", lambda: is_released(world))
 
-    def test_a_server_error_that_lasts_is_reported(self, world: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
-        """As when the webhook that all patches go through is down."""
+    @pytest.mark.parametrize("status", [429, 500])
+    def test_an_error_of_the_release_that_lasts_is_reported(
+        self, world: Simulated, monkeypatch: pytest.MonkeyPatch, status: int
+    ) -> None:
+        """As when the webhook that all patches go through is down, or throttles."""
         words = {"kind": "Status", "message": "failed calling webhook", "reason": "InternalError"}
         world.join(GATE, labels={})
         with monkeypatch.context() as patched:
-            patched.setattr(world.cluster, "_patch", lambda *_: http_json(words, 500))
+            patched.setattr(world.cluster, "_patch", lambda *_: http_json(words, status))
             world.start(*ONCE)
             world.until("it is reported", lambda: "ReleaseRejected" in world.events())
         world.until("released", lambda: is_released(world))

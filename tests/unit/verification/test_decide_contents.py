@@ -358,6 +358,13 @@ class TestAProofThatNoLongerCounts:
         assert (decision.phase, decision.reason) == (Phase.VERIFYING, f"to be verified again: {why}")
         assert decision.effects == (WriteStatus(node, again, "7"),)
 
+    def test_an_attempt_that_began_before_does_not_count(self) -> None:
+        """Its checks ran before the gate came back, so the next attempt is the one after it."""
+        node = opened(passed(3), taints=(GATE,))
+        assert records(look(node, a_worker(4, State.RUNNING, finished=False)))[0].attempt == 4
+        assert records(look(node, a_worker(4)))[0].attempt == 4
+        assert records(look(node, a_worker(3), a_worker(9)))[0].attempt == 3
+
     @pytest.mark.parametrize(
         ("ago", "contested"),
         [(10 * MINUTE - TICK, 6), (10 * MINUTE, 0), (10 * MINUTE + TICK, 0)],

@@ -126,7 +126,7 @@ def look(
     """At a node whose last failure was witnessed."""
     node = Node("a", UID, taints=(GATE,) if gated else (), record=record)
     fleet = Fleet(managed=10, failing=1, in_pool=10, ledger=ledger or Ledger())
-    return decide(Snapshot(NOW, node, fleet=fleet, witnessed=record.attempt), policy)
+    return decide(Snapshot(NOW, node, fleet=fleet, witnessed=record.attempt, version="7"), policy)
 
 
 def begins(decision: Decision) -> bool:
@@ -162,7 +162,7 @@ def test_a_removal_states_the_failure_and_the_ledger_that_allows_it_and_is_recon
     decision = look(record, ledger=ledger)
     node = Node("a", UID, taints=(GATE,), record=record)
     assert decision == Decision(
-        Phase.REMOVING, "dns: timeout", (RemoveNode(node, "dns: timeout", ledger),), POLICY.resync
+        Phase.REMOVING, "dns: timeout", (RemoveNode(node, "dns: timeout", ledger, "7"),), POLICY.resync
     )
 
 
