@@ -89,9 +89,9 @@ def _control(config: object) -> int:
     assert isinstance(config, Config)
     log.configure(config.logging.level, config.logging.format)
     for warning in config.warnings:
-        log.log("Configuration accepted with warning", level="warn", warning=warning)
+        log.log("Configuration accepted with warning", level="warn", reason=warning)
     for warning in images.warnings(config.worker.image, os.environ.get(images.VARIABLE, "")):
-        log.log("Unexpected worker image configured", level="warn", warning=warning)
+        log.log("Unexpected worker image configured", level="warn", reason=warning)
     try:
         return uvloop.run(runtime.run(config))
     except AccessError as error:

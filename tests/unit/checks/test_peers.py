@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -215,14 +215,17 @@ class TestManyEndpoints:
     @pytest.mark.usefixtures("no_name_resolves")
     @pytest.mark.parametrize(
         ("path", "name", "answer"),
-        [("/api", "api", http(status=404)), (Settings().payload_path, "payload", b"SSH-2.0-OpenSSH_9\r\n\r\n")],
+        [
+            ("/api", "api", lambda: http(status=404)),
+            (Settings().payload_path, "payload", lambda: b"SSH-2.0-OpenSSH_9\r\n\r\n"),
+        ],
         ids=["api", "payload"],
     )
     def test_failures_that_do_not_depend_on_dns_servers_still_count(
-        self, fake: FakeApi, path: str, name: str, answer: bytes
+        self, fake: FakeApi, path: str, name: str, answer: Callable[[], bytes]
     ) -> None:
         fake.answers[SLICES_PATH] = http_json(slices(["127.0.0.1"] * 400_000))
-        fake.answers[path] = answer
+        fake.answers[path] = answer()  # now, since the clock is checked against its date
         found, report = self.reported(fake, 30)
         assert {key for key, result in found.items() if result.verdict is FAILED} == {name}
         assert report.blames_node
