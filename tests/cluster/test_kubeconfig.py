@@ -18,7 +18,8 @@ import lab
 from kube_node_ready.kube.access import access
 from kube_node_ready.kube.client import KubeClient
 from kube_node_ready.kube.errors import KubeError
-from kubernetes_daemonset.deploy.api_client import ClusterError, connect
+from kubernetes_daemonset.deploy.api_client import ClusterError
+from kubernetes_daemonset.deploy.kubeconfig import connect
 from kubernetes_daemonset.deploy.plan import Ref
 from lab import pki
 from tests.support.cli import PROGRAM

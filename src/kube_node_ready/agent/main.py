@@ -32,8 +32,8 @@ from kube_node_ready.api.verdict import Verdict
 from kube_node_ready.checks.access import NoAccessError
 from kube_node_ready.checks.check import PodIdentity
 from kube_node_ready.exit_codes import ExitCode
+from kube_node_ready.exit_now import exit_now
 from kube_node_ready.probes import STALLED_SECONDS, Health, ProbeServer
-from kube_node_ready.process import exit_now
 from kube_node_ready.settings.agent import Settings, load
 from kubekit.diagnostics import DiagnosticsError
 

@@ -20,7 +20,7 @@ from kube_node_ready.checks.check import Check, PodIdentity, Result
 from kube_node_ready.checks.log_observer import LoggingObserver
 from kube_node_ready.checks.runner import Limits, Runner
 from kube_node_ready.exit_codes import ExitCode
-from kube_node_ready.process import exit_now
+from kube_node_ready.exit_now import exit_now
 from kube_node_ready.settings import worker
 
 TYPE_CHECKING = False

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 from kubekit.terminal import on_one_line
 from kubernetes_daemonset.cli import common, exit_codes, output
 from kubernetes_daemonset.deploy import apply
-from kubernetes_daemonset.deploy.api_client import Cluster, ClusterError, connect
+from kubernetes_daemonset.deploy.api_client import Cluster, ClusterError
+from kubernetes_daemonset.deploy.confirmed_context import confirmed_context
+from kubernetes_daemonset.deploy.kubeconfig import connect
 from kubernetes_daemonset.deploy.outputs import with_outputs
 from kubernetes_daemonset.deploy.plan import Change, Plan, Ref
-from kubernetes_daemonset.deploy.target import confirmed_context
 from kubernetes_daemonset.errors import ManifestError
 from kubernetes_daemonset.manifest.dump import manifest_yaml, to_json, to_yaml
 from kubernetes_daemonset.manifest.reader import Loaded

@@ -6,30 +6,25 @@ Objects stay plain data as rendered; nothing is decoded into types and encoded a
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import quote
 
 import httpx2
 
-from kubekit import connection as connections
-from kubekit import kubeconfig as kubeconfigs
 from kubekit.credentials import CredentialsError
 from kubekit.diagnostics import truncate
 from kubekit.kubeconfig import KubeconfigError
 from kubernetes_daemonset.deploy import limits
 from kubernetes_daemonset.deploy.plan import Ref
-from kubernetes_daemonset.deploy.transport import KubeconfigTransport
 from kubernetes_daemonset.manifest.dump import ascii_yaml
 from kubernetes_daemonset.render.naming import MANAGED_BY
 from kubernetes_daemonset.types import Json
 
-_TIMEOUT: Final = httpx2.Timeout(30)  # seconds; a healthy API server answers these requests within one
+TIMEOUT: Final = httpx2.Timeout(30)  # seconds; a healthy API server answers these requests within one
 _IN_TROUBLE: Final = {429, 500, 502, 503, 504}  # temporary failures
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _HTTPS_ALONE: Final = b"HTTP request to an HTTPS server"  # how a server in Go reports it
-_SHOWN: Final = 200  # characters of a URL in a message
+MAX_URL_LENGTH: Final = 200  # characters in a message
 _LONGEST_MESSAGE: Final = 10_000  # of a server; one about an invalid object can have a line for each field
 _PAGE: Final = 500  # objects a list request: what kubectl asks for
 
@@ -184,45 +179,8 @@ def _joined(wanted: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in wanted.items())
 
 
-def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
-    """By that file and context; without a file by KUBECONFIG, as a pod's account, or by ~/.kube/config."""
-    try:
-        connection = connections.load(kubeconfig, context)
-        transport = KubeconfigTransport(connection)
-        http = httpx2.Client(base_url=connection.server, timeout=_TIMEOUT, transport=transport, trust_env=False)
-    except KubeconfigError as error:
-        raise ClusterError(str(error)) from error
-    except httpx2.InvalidURL as error:
-        raise ClusterError(f"{connection.source}: server: {_short(connection.server)!a} is invalid: {error}") from error
-    warnings = []
-    if connection.insecure:
-        warnings.append(f"warning: TLS verification disabled for {connection.server}: insecure-skip-tls-verify is true")
-    return Cluster(http, warnings)
-
-
 def _short(url: object) -> str:
-    return str(url)[:_SHOWN]
-
-
-@dataclass(frozen=True, slots=True)
-class Contexts:
-    """What a kubeconfig calls its contexts and clusters, and which of them a connection uses by default."""
-
-    current: str | None
-    current_cluster: str | None
-    names: frozenset[str]
-    clusters: frozenset[str]
-
-
-def contexts(kubeconfig: Path | None) -> Contexts:
-    try:
-        config = kubeconfigs.read(kubeconfig)
-        current = config.current_context or None
-        chosen = config.contexts.get(current) if current else None
-        cluster = chosen.text("cluster") if chosen else None
-    except KubeconfigError as error:
-        raise ClusterError(str(error)) from error
-    return Contexts(current, cluster, frozenset(config.contexts), frozenset(config.clusters))
+    return str(url)[:MAX_URL_LENGTH]
 
 
 def _understood(answer: httpx2.Response, what: str) -> Json:

@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from kubekit import credentials, proxy
-from kubernetes_daemonset.deploy.api_client import Cluster, ClusterError, Unreachable, connect
+from kubernetes_daemonset.deploy.api_client import Cluster, ClusterError, Unreachable
+from kubernetes_daemonset.deploy.kubeconfig import connect
 from kubernetes_daemonset.deploy.plan import Ref
 from lab import pki
 from tests.support.forward_proxies import forward_proxy

@@ -7,7 +7,8 @@ import httpx2
 import pytest
 import yaml
 
-from kubernetes_daemonset.deploy.api_client import Cluster, ClusterError, Unreadable, connect
+from kubernetes_daemonset.deploy.api_client import Cluster, ClusterError, Unreadable
+from kubernetes_daemonset.deploy.kubeconfig import connect
 from kubernetes_daemonset.deploy.plan import Ref
 
 THING = Ref("Namespace", "thing")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kubekit.diagnostics import Diagnostic
-from kubernetes_daemonset.deploy.api_client import Contexts, contexts
+from kubernetes_daemonset.deploy.kubeconfig import Contexts, contexts
 from kubernetes_daemonset.errors import ManifestError
 from kubernetes_daemonset.manifest.reader import Loaded, map_entry
 

@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import atexit, sys, threading
-from kube_node_ready.process import exit_now
+from kube_node_ready.exit_now import exit_now
 atexit.register(sys.stderr.write, "swept")
 threading.Thread(target=threading.Event().wait).start()
 print("said")
