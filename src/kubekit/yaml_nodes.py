@@ -6,7 +6,7 @@ number can be quoted. Repeated keys, tags, endless aliases and documents beyond 
 
 import re
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import yaml
 
@@ -14,6 +14,7 @@ from kubekit.diagnostics import NOWHERE, Diagnostic, DiagnosticsError, Location,
 
 _MOST_BYTES = 256 * 1024
 _MOST_VALUES = 20_000
+_MOST_CHARACTERS = 4 * _MOST_BYTES  # each use of an alias has a copy of its texts
 _DEEPEST = 32
 _LONGEST_KEY = 1024  # three times the longest key of Kubernetes; aliases can repeat one
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -162,6 +163,12 @@ def _explain(error: yaml.MarkedYAMLError) -> str:
     return f"not YAML: {problem}{f' {error.context}' if error.context else ''}"
 
 
+class _Anchored(NamedTuple):
+    node: Node
+    values: int
+    characters: int
+
+
 class _Composer:
     """Composes from events, because PyYAML's own composer expands recursion and drops repeated keys."""
 
@@ -169,8 +176,9 @@ class _Composer:
         self._events = yaml.parse(text, Loader=yaml.SafeLoader)
         self._name = name
         self._diagnostics = diagnostics
-        self._anchors: dict[str, tuple[Node, int] | None] = {}
+        self._anchors: dict[str, _Anchored | None] = {}
         self._values = 0
+        self._characters = 0
 
     def document(self) -> Node | None:
         root = None
@@ -187,18 +195,19 @@ class _Composer:
     def _node(self, event: yaml.Event, path: str, depth: int) -> Node:
         if depth > _DEEPEST:
             raise self._rejected(event, f"nested more than {_DEEPEST} levels deep")
-        self._count(event, 1)
+        characters = self._characters
+        self._count(event, 1, len(event.value) if isinstance(event, yaml.ScalarEvent) else 0)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, depth)
         assert isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)
         if event.tag not in (None, "!", _TEXT_TAG):
             raise self._rejected(event, f"the tag {truncate(event.tag)} is not supported; remove it")
-        before = self._values
+        values = self._values
         if event.anchor:
             self._anchors[event.anchor] = None
         node = self._content(event, path, depth)
         if event.anchor:
-            self._anchors[event.anchor] = node, self._values - before
+            self._anchors[event.anchor] = _Anchored(node, self._values - values, self._characters - characters)
         return node
 
     def _content(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, path: str, depth: int) -> Node:
@@ -250,16 +259,18 @@ class _Composer:
         if known is None:
             reason = "contains itself" if event.anchor in self._anchors else "is not defined"
             raise self._rejected(event, f"the alias *{truncate(event.anchor)} {reason}")
-        node, values = known
-        self._count(event, values)
-        if depth + _height(node) > _DEEPEST:
+        self._count(event, known.values, known.characters)
+        if depth + _height(known.node) > _DEEPEST:
             raise self._rejected(event, f"nested more than {_DEEPEST} levels deep")
-        return node
+        return known.node
 
-    def _count(self, event: yaml.Event, values: int) -> None:
+    def _count(self, event: yaml.Event, values: int, characters: int) -> None:
         self._values += values
+        self._characters += characters
         if self._values > _MOST_VALUES:
             raise self._rejected(event, f"more than {_MOST_VALUES} values once aliases are expanded")
+        if self._characters > _MOST_CHARACTERS:
+            raise self._rejected(event, f"more than {_MOST_CHARACTERS} characters once aliases are expanded")
 
     def _rejected(self, event: yaml.Event, message: str) -> DiagnosticsError:
         return DiagnosticsError([*self._diagnostics, Diagnostic("", message, self._location(event))])

@@ -17,7 +17,14 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from kube_node_ready.http_syntax import MAX_HEAD_BYTES, MAX_HEADERS, MAX_INTERIM_ANSWERS, Origin, encode_head
+from kube_node_ready.http_syntax import (
+    MAX_HEAD_BYTES,
+    MAX_HEADERS,
+    MAX_INTERIM_ANSWERS,
+    Origin,
+    encode_head,
+    parse_length,
+)
 from kubekit import proxy as proxies
 from kubekit.proxy import Proxy
 
@@ -80,12 +87,18 @@ class Response:
     async def read(self, limit: int = MAX_BODY_BYTES) -> bytes:
         """Return the body. If it has more than `limit` bytes, raise ConnectionBroken as soon as that is known."""
         self._body_limit = limit
-        if self._buffered > limit or int(self.headers.get("content-length", 0)) > limit:
+        if max(self._buffered, self._content_length()) > limit:
             self._reject(f"the body has more than {limit} bytes")
         self._connection.resume()
         while not self._complete:
             await self._wait_for_data()
         return b"".join(self._body)
+
+    def _content_length(self) -> int:
+        try:
+            return parse_length(self.headers.get("content-length", "0"))
+        except ValueError as error:  # the parser takes any number of leading zeros
+            self._reject(f"the response is not HTTP: {error}")
 
     async def chunks(self, stall_timeout: float, pause: PauseReading | None = None) -> AsyncGenerator[bytes, None]:
         """Yield chunks as they arrive. Raises TimeoutError if none arrives for `stall_timeout` seconds.

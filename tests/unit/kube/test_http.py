@@ -352,6 +352,7 @@ FINAL = b"Content-Length: 5\r\n\r\nhello"
         (b"HTTP/2.0 200 OK\r\n" + FINAL, "version 2.0"),
         (b"RTSP/1.0 200 OK\r\n" + FINAL, "it begins with"),
         (b"\r\n" + HELLO, "it begins with"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: " + b"0" * 5_000 + b"5\r\n\r\nhello", "its content-length is"),
     ],
 )
 @on_both_loops

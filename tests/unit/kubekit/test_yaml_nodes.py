@@ -80,3 +80,12 @@ def test_a_key_cannot_be_longer_than_any_setting_needs() -> None:
     text = f"- &key {'k' * 130_000}\n" + "- {*key : 1}\n" * 1_500
     with pytest.raises(DiagnosticsError, match=r"^file:2: a key has more than 1024 characters$"):
         yaml_nodes.parse(text, "file", [])
+
+
+@pytest.mark.parametrize("anchored", ['"{}"', '["{}", b]', '{{"c": "{}"}}'], ids=["text", "sequence", "mapping"])
+def test_aliases_do_not_multiply_long_texts(anchored: str) -> None:
+    """A file of 250 KiB became 1.5 GB."""
+    uses = "".join(f" {number}: *long\n" for number in range(100))
+    text = f"a: &long {anchored.format('x' * 100_000)}\nb:\n{uses}"
+    with pytest.raises(DiagnosticsError, match="file:12: more than 1048576 characters once aliases are expanded"):
+        parsed(text)
