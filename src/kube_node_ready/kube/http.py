@@ -4,15 +4,12 @@ Parsing is llhttp's (httptools). Why not a larger client: docs/decisions/0003-re
 """
 
 import asyncio
-import socket
 import ssl
-import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import suppress
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, NoReturn, Self, cast
+from typing import NoReturn, Self, cast
 from urllib.parse import urlsplit
 
 import httptools
@@ -25,7 +22,7 @@ from kube_node_ready.http_syntax import (
     encode_head,
     parse_length,
 )
-from kubekit import proxy as proxies
+from kube_node_ready.kube import sockets
 from kubekit.proxy import Proxy
 
 # Room for any object (etcd stores 1.5 MiB, JSON takes a few times that) and for lists that are not paged. Callers that
@@ -36,18 +33,6 @@ PIECE_BYTES = 64
 _CONNECT_SECONDS = 10.0
 _IDLE_SECONDS = 60.0  # the API server closes after 90
 _MAX_BUFFERED = 1 << 20
-# Together they detect within half a minute that a connection broke silently. Not every system has all of them.
-_SOCKET_OPTIONS = {
-    "TCP_NODELAY": 1,
-    "TCP_KEEPIDLE": 15,
-    "TCP_KEEPINTVL": 5,
-    "TCP_KEEPCNT": 3,
-    "TCP_USER_TIMEOUT": 30_000,
-}
-
-
-_Address = tuple[Any, ...]
-"""As `socket.getaddrinfo` returns it."""
 
 
 class ConnectionBroken(OSError):  # noqa: N818  as in errors.py
@@ -381,7 +366,9 @@ class ConnectionPool:
     async def _connect(self) -> _Connection:
         loop, tls = asyncio.get_running_loop(), self._tls
         async with asyncio.timeout(_CONNECT_SECONDS):
-            transport, connection = await loop.create_connection(_Connection, sock=await self._connected_socket(loop))
+            transport, connection = await loop.create_connection(
+                _Connection, sock=await sockets.connect(self._host, self._port, self._proxy)
+            )
             try:
                 if tls:
                     await self._start_tls(transport, connection, tls)
@@ -403,85 +390,6 @@ class ConnectionPool:
         assert secured
         connection.connection_made(secured)
 
-    async def _connected_socket(self, loop: asyncio.AbstractEventLoop) -> socket.socket:
-        if not self._proxy:
-            return await _connect_to(self._host, self._port, loop)
-        try:
-            sock = await _connect_to(self._proxy.host, self._proxy.port, loop)
-        except OSError as error:
-            raise proxies.unreachable(self._proxy, error) from error
-        try:
-            await _tunnel(sock, proxies.handshake(self._proxy, self._host, self._port), loop)
-        except BaseException:
-            sock.close()
-            raise
-        return sock
-
     def _drop(self, connection: _Connection) -> None:
         self._all.discard(connection)
         connection.abort()
-
-
-async def _connect_to(host: str, port: int, loop: asyncio.AbstractEventLoop) -> socket.socket:
-    failure: OSError | None = None
-    for address in await _addresses(host, port, loop):
-        sock = _socket(address[0], address[1], address[2])
-        try:
-            await loop.sock_connect(sock, address[4])
-        except OSError as error:
-            failure = error
-            sock.close()
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise failure or OSError(f"{host} has no address")
-
-
-async def _addresses(host: str, port: int, loop: asyncio.AbstractEventLoop) -> list[_Address]:
-    """Resolve in a daemon thread: nothing ends libc's resolver, and `asyncio.run` waits for threads of an executor."""
-    with suppress(socket.gaierror):  # an IP address needs no thread
-        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    addresses: asyncio.Future[list[_Address]] = loop.create_future()
-
-    def settle(result: list[_Address] | OSError) -> None:
-        if addresses.done():
-            return
-        if isinstance(result, OSError):
-            addresses.set_exception(result)
-        else:
-            addresses.set_result(result)
-
-    def resolve() -> None:
-        result: list[_Address] | OSError
-        try:
-            result = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError as error:
-            result = error
-        with suppress(RuntimeError):  # the loop is closed: nothing waits for it
-            loop.call_soon_threadsafe(settle, result)
-
-    threading.Thread(target=resolve, daemon=True).start()
-    return await addresses
-
-
-async def _tunnel(sock: socket.socket, steps: proxies.Handshake, loop: asyncio.AbstractEventLoop) -> None:
-    sent = next(steps)
-    while True:
-        await loop.sock_sendall(sock, sent)
-        received = await loop.sock_recv(sock, proxies.PIECE_BYTES)
-        try:
-            sent = steps.send(received)
-        except StopIteration:
-            return
-
-
-def _socket(family: int, kind: int, protocol: int) -> socket.socket:
-    sock = socket.socket(family, kind, protocol)
-    sock.setblocking(False)  # noqa: FBT003  so it is called
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _SOCKET_OPTIONS.items():
-        if (option := getattr(socket, name, None)) is not None:
-            sock.setsockopt(socket.IPPROTO_TCP, option, value)
-    return sock
