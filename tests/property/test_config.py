@@ -8,7 +8,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kube_node_ready.settings import compat, config
+from kube_node_ready.settings import config
 from kube_node_ready.settings.config import Config
 from kube_node_ready.settings.controller import CONFIG
 from kube_node_ready.settings.engine import Field
@@ -121,9 +121,9 @@ def test_any_environment_is_accepted_or_reported(variables: dict[str, str]) -> N
 
 
 @FAST
-@given(st.dictionaries(st.sampled_from([*config.flag_fields(), *compat.FLAGS]) | odd_texts, odd_texts | st.booleans()))
+@given(st.dictionaries(st.sampled_from([flag.name for flag in config.flags()]) | odd_texts, odd_texts))
 @example({"text": "null", "variables": "null"})
-def test_any_flags_are_accepted_or_reported(flags: dict[str, object]) -> None:
+def test_any_flags_are_accepted_or_reported(flags: dict[str, str]) -> None:
     loaded_or_rejected(lambda: load("", {}, **flags))
 
 
