@@ -45,6 +45,7 @@ _BACKLOG = 4096
 _RESERVED_FILES = 4
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
+_LONGEST_END = len(b"\r\n\r\n")
 _REQUEST_LINE = re.compile(r"(?P<method>[A-Z]+) (?P<path>/[!-~]*) HTTP/1\.[01]")
 _TEXT = "text/plain; charset=utf-8"
 
@@ -130,6 +131,7 @@ class BoundedServer:
 
     def _turn(self) -> None:
         ready = [key.fileobj for key, _ in self._selector.select(self._patience())]
+        began = time.monotonic()
         for sock in ready:
             # An earlier one of this turn might have closed it.
             if isinstance(sock, socket.socket) and (connection := self._connections.get(sock)):
@@ -145,6 +147,8 @@ class BoundedServer:
         if self._listener in ready:
             self._accept_all()
             self._refill_reserve()
+        if self._pause_until is None:  # clients that keep this thread busy get half of its time
+            time.sleep(time.monotonic() - began)
 
     def _patience(self) -> float | None:
         """Seconds until something has to be done that no socket announces."""
@@ -230,11 +234,13 @@ class BoundedServer:
         if not data:
             self._drop(connection)
         elif connection.request is None:
-            connection.received += data[: _MOST_REQUEST_BYTES + 1 - len(connection.received)]
-            self._read(connection)
+            before = len(connection.received)
+            connection.received += data[: _MOST_REQUEST_BYTES + 1 - before]
+            self._read(connection, before)
 
-    def _read(self, connection: _Connection) -> None:
-        end = _HEAD_ENDS.search(connection.received)
+    def _read(self, connection: _Connection, before: int) -> None:
+        # Without what was searched before: a client that sends single bytes must not cost the whole head each time.
+        end = _HEAD_ENDS.search(connection.received, max(0, before - _LONGEST_END))
         if end is None:
             if len(connection.received) > _MOST_REQUEST_BYTES:
                 self._reply(connection, _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))

@@ -163,7 +163,7 @@ def test_objects_of_terraform_are_neither_taken_over_nor_deleted_by_a_direct_app
         f"{daemon_set}: is managed by {terraform.FIELD_MANAGER}; deploy it with that tool, or use --adopt"
         in refused.err
     )
-    assert f"left {daemon_set}, which is managed by {terraform.FIELD_MANAGER}" in deleted.err
+    assert f"kept {daemon_set}, which is managed by {terraform.FIELD_MANAGER}" in deleted.err
     assert list(map(lasting, world.found())) == before
     assert world.terraform.plan("-var=wait_for_rollout=false") == {}
 
