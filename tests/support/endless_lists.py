@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 
 from tests.support.http_servers import Server, Speaks
@@ -25,7 +25,9 @@ def new() -> Iterator[str]:
     return map(str, count())
 
 
-def lists(tokens: Tokens, *, delay: float = 0.0) -> Callable[[Server], Speaks]:
+def lists(
+    tokens: Tokens, *, delay: float = 0.0, fields: Mapping[str, object] | None = None
+) -> Callable[[Server], Speaks]:
     """One object per page, and always the next token. Watches are rejected, as by a server that streams no lists."""
 
     def speaks(server: Server) -> Speaks:
@@ -39,7 +41,10 @@ def lists(tokens: Tokens, *, delay: float = 0.0) -> Callable[[Server], Speaks]:
                 await asyncio.sleep(delay)
                 number, token = next(pages)
                 metadata = {"name": f"map-{number}", "uid": str(number), "resourceVersion": "1"}
-                page = {"metadata": {"resourceVersion": "1", "continue": token}, "items": [{"metadata": metadata}]}
+                page = {
+                    "metadata": {"resourceVersion": "1", "continue": token},
+                    "items": [{"metadata": metadata, **(fields or {})}],
+                }
                 writer.write(_response("200 OK", page))
 
         return answer

@@ -89,7 +89,7 @@ def _decode(data: bytes, question: Question, number: int) -> Reply:
 def _addresses(data: bytes, at: int, count: int, wanted: int) -> list[str]:
     found = []
     for _ in range(count):
-        _, at = _name(data, at)
+        at = _end_of_name(data, at)
         kind, space, _, size = _RECORD.unpack_from(data, at)
         at += _RECORD.size
         content = data[at : at + size]
@@ -121,6 +121,17 @@ def _name(data: bytes, at: int) -> tuple[str, int]:
         else:
             return ".".join(labels), at + 1 if end is None else end
     raise MalformedError("a name without an end")
+
+
+def _end_of_name(data: bytes, at: int) -> int:
+    """Return where the name ends. Its pointers are not followed: thousands of records can name long chains of them."""
+    while size := data[at]:
+        if size & _POINTER == _POINTER:
+            return at + 2
+        if size & _POINTER:
+            raise MalformedError("a label of unknown type")
+        at += 1 + size
+    return at + 1
 
 
 def ask(server: str, port: int, question: Question, deadline: Deadline) -> Reply:

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from kube_node_ready.api import objects
-from kube_node_ready.cli import cluster, errors, output, table
+from kube_node_ready.api.report import printable
+from kube_node_ready.cli import cluster, errors, output, table, words
 from kube_node_ready.cli.cluster import ClusterLocation, Notes, decoded
 from kube_node_ready.cli.explain_text import Event, Facts, Section, headline, sections
 from kube_node_ready.cli.leader import Leader, leader
@@ -27,6 +28,7 @@ _INDENT = "    "
 # Every kubelet can write Events about every node, any number of them and up to 1.5 MB each.
 _PAGE = "100"
 _MOST_PAGES = 10
+_MOST_BYTES = 32 << 20
 
 
 class _Source(objects.Wire, frozen=True):
@@ -85,10 +87,13 @@ async def _events(kube: KubeClient, name: str, notes: Notes) -> tuple[Event, ...
     """Those that can be read. The rest is noted: no Event must hide what else is known about the node."""
     params = {"fieldSelector": f"involvedObject.kind=Node,involvedObject.name={name}", "limit": _PAGE}
     items: list[Event | None] = []
+    pages = received = 0
     try:
-        for _ in range(_MOST_PAGES):
+        while pages < _MOST_PAGES and received < _MOST_BYTES:
             with requires("list", "events", "default"):
-                page = decoded(await kube.get(events.PATH, **params), Page)  # type: ignore[arg-type]
+                answer = await kube.get(events.PATH, **params)  # type: ignore[arg-type]
+            page = decoded(answer, Page)
+            pages, received = pages + 1, received + len(answer)
             items += map(_readable, page.items)
             if not page.metadata.continue_:
                 break
@@ -115,7 +120,8 @@ def _readable(item: msgspec.Raw) -> Event | None:
 
 def _event(wire: _Event) -> Event:
     at = wire.last_timestamp or wire.event_time or wire.metadata.creation_timestamp
-    return Event(at, wire.reason, wire.message, wire.source.component, wire.count or 1)
+    reason, message = printable(wire.reason), printable(wire.message, words.LONGEST)
+    return Event(at, reason, message, printable(wire.source.component), wire.count or 1)
 
 
 async def _leader(kube: KubeClient, path: str, notes: Notes) -> Leader | None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kube_node_ready.api.record import Outcome
 from kube_node_ready.api.report import CheckResult, TargetResult, printable
 from kube_node_ready.api.verdict import Verdict
+from kube_node_ready.checks.check import CHECKS
 from kube_node_ready.cli import words
 from kube_node_ready.cli.fleet import NodeStatus
 from kube_node_ready.cli.installation import Installed, Mode
@@ -131,7 +132,9 @@ def _checks(status: NodeStatus) -> Iterator[str]:
     """With each target and its error while the worker is there; otherwise as they are on record."""
     record = status.node.record
     last = next((attempt for attempt in status.seen.attempts if attempt.number == record.attempt), None)
-    checks = last.report.checks if last and last.report and last.report.checks else record.checks
+    reported = last.report.checks if last and last.report and last.report.checks else record.checks
+    # The node's kubelet can write both. A line that begins with another name could look like a command of ours.
+    checks = [check for check in reported if check.name in CHECKS]
     width = max((len(_subject(check)) for check in checks), default=0)
     for check in checks:
         reason = f"  {printable(check.error, words.LONGEST)}" if check.error else ""

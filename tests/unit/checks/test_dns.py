@@ -2,7 +2,9 @@
 
 import itertools
 import socket
+import struct
 import time
+from typing import Any
 
 import pytest
 
@@ -119,11 +121,33 @@ def test_a_tcp_connection_without_an_answer_fails() -> None:
         dns_client.ask_by_tcp(LOOPBACK, port, QUESTION, Deadline(30))
 
 
-def test_a_name_that_points_at_itself_is_malformed() -> None:
+def test_a_question_that_points_at_itself_is_malformed() -> None:
     query = dns_client.encode(QUESTION, 7)
-    looping = dns_reply(query, API_SERVICE).replace(b"\xc0\x0c", bytes([0xC0, len(query)]))
+    looping = query[:2] + b"\x81\x80" + query[4:12] + b"\xc0\x0c" + query[-4:]
     with pytest.raises(MalformedError, match="a name without an end"):
         dns_client.decode(looping, QUESTION, 7)
+
+
+class Counted(bytes):
+    """Counts how many single bytes are read."""
+
+    reads = 0
+
+    def __getitem__(self, at: Any) -> Any:  # noqa: ANN401  as of bytes
+        Counted.reads += isinstance(at, int)
+        return super().__getitem__(at)
+
+
+def test_names_of_records_are_not_followed() -> None:
+    """Answers of 64 KiB whose names are chains of pointers kept a worker busy for all of its time."""
+    query = dns_client.encode(QUESTION, 7)
+    chain_at, records = len(query) + 11, 5_000
+    chain = b"".join(b"\x01a" + struct.pack("!H", 0xC000 | chain_at + 4 * (link + 1)) for link in range(60)) + b"\0"
+    first = b"\0" + struct.pack("!HHIH", 16, 1, 0, len(chain)) + chain
+    others = (struct.pack("!HHHIH", 0xC000 | chain_at, 16, 1, 0, 0)) * records
+    answer = query[:2] + struct.pack("!5H", 0x8180, 1, records + 1, 0, 0) + query[12:] + first + others
+    assert dns_client.decode(Counted(answer), QUESTION, 7).addresses == ()
+    assert Counted.reads < 2 * records + 200
 
 
 class TestTheClustersServer:

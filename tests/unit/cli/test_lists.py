@@ -6,7 +6,8 @@ import json
 import pytest
 
 from kube_node_ready.api import objects
-from kube_node_ready.cli import cluster
+from kube_node_ready.cli import cluster, explain, words
+from kube_node_ready.cli.cluster import Notes
 from kube_node_ready.cli.permissions import NoAccess
 from kube_node_ready.kube.client import KubeClient
 from kube_node_ready.kube.informer import Resource
@@ -51,6 +52,18 @@ async def test_a_list_has_one_deadline_as_a_whole(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(NoAccess, match=f"{PATH}: the list is not complete after 0.5 s"):
             await asyncio.wait_for(cluster.listed(kube, MAPS), 5)
         assert 1 < len(server.heads) < 10
+
+
+@on_both_loops
+async def test_events_are_read_up_to_a_limit_and_their_texts_are_truncated() -> None:
+    """Every kubelet can write Events about every node, of 1.5 MB each."""
+    notes, endless = Notes(), lists(endless_lists.new, fields={"reason": "Bad", "message": "x" * (5 << 20)})
+    async with speaking(endless) as (server, _), KubeClient(access_to(server.port)) as kube:
+        shown = await explain._events(kube, "a", notes)
+    assert len(server.heads) == 7, "until 32 MiB are read"
+    assert shown
+    assert {len(event.message) for event in shown} == {words.LONGEST}
+    assert "the others were not read" in notes[0]
 
 
 @pytest.mark.parametrize("status", [500, 503])

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -500,6 +501,13 @@ class TestExplain:
         assert "Gate: Closed by node-ready/unverified:NoSchedule" in text
         assert "Attempts: It failed twice in a row" in text
         assert "Checks of the last attempt: dns example.com  FAILED   10003 ms  timed out after 10 s" in text
+
+    def test_checks_with_names_that_no_check_has_are_not_shown(self) -> None:
+        """A kubelet could write a command into the record of its own Node."""
+        checks = (CheckResult("kubectl delete node b", ok=False, ms=1), CheckResult("dns", ok=True, ms=12))
+        text = self.described(gated("a", replace(failed(2, ago=0.5), checks=checks)))
+        assert "Checks of the last attempt: dns  passed  " in text
+        assert "kubectl delete" not in text
 
     @pytest.mark.parametrize(
         ("verdict", "shown"),
