@@ -4,8 +4,8 @@
 Objects stay plain data as rendered; nothing is decoded into types and encoded again.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Self
 from urllib.parse import quote
 
@@ -54,7 +54,7 @@ class Unreachable(ClusterError):
 
 
 class Unreadable(ClusterError):
-    """The answer is not a JSON object, is nested too deeply, or is too large."""
+    """The answer is not a JSON object, is nested too deeply, or is too large, or a list takes too long."""
 
 
 class Conflict(ClusterError):
@@ -147,23 +147,43 @@ class Cluster:
         return bool(_mapping(answer.get("status")).get("allowed"))
 
     def list(
-        self, kind: str, namespace: str, labels: Mapping[str, str], fields: Mapping[str, str] | None = None
-    ) -> Sequence[Json]:
-        items: list[Json] = []
+        self,
+        kind: str,
+        namespace: str,
+        labels: Mapping[str, str],
+        fields: Mapping[str, str] | None = None,
+        budget: limits.Budget | None = None,
+    ) -> Iterator[Json]:
+        """Yield the objects of a list, of which one page at a time is in memory. Raises Unreadable if it has no end.
+
+        What an attacker can make large, such as pods, needs a caller that keeps only what it reads.
+        """
+        budget = budget or limits.Budget()
         what = f"{KINDS[kind][1]} in {namespace}" if namespace else KINDS[kind][1]
         parameters = {"labelSelector": _joined(labels), "fieldSelector": _joined(fields or {}), "limit": str(_PAGE)}
         for _ in range(limits.MAX_PAGES):
-            page = _with_metadata(self._send("GET", collection(kind, namespace), what, params=parameters), what)
-            items += (_with_metadata(item, what) for item in _list(page.get("items"), what))
+            with self._errors(what):
+                answer = limits.page(self._http, collection(kind, namespace), budget, params=parameters)
+            page = _with_metadata(_understood(answer, what), what)
+            del answer
+            yield from (_with_metadata(item, what) for item in _list(page.get("items"), what))
             if not (token := page["metadata"].get("continue")):
-                return items
+                return
+            del page  # before the next one is read
             parameters = parameters | {"continue": token}
         raise Unreadable(f"{what}: the list has more than {limits.MAX_PAGES} pages")
 
     def _send(self, method: str, where: str, what: str, **options: Any) -> Json:  # noqa: ANN401 - httpx2's own
-        try:
+        with self._errors(what):
             answer = limits.request(self._http, method, where, **options)
-        except limits.TooLargeError as error:
+        return _understood(answer, what)
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Raise what goes wrong with a request as a ClusterError."""
+        try:
+            yield
+        except (limits.TooLargeError, limits.ListTooLateError) as error:
             raise Unreadable(f"{what}: {error}") from error
         except limits.TooLateError as error:
             raise Unreachable(f"{self._http.base_url}: {error}") from error
@@ -172,7 +192,6 @@ class Cluster:
             raise Unreachable(f"cannot connect to the Kubernetes API at {server}: {cause}") from error
         except (CredentialsError, KubeconfigError) as error:
             raise Unreachable(f"cannot log in: {error}") from error
-        return _understood(answer, what)
 
 
 def _joined(wanted: Mapping[str, str]) -> str:

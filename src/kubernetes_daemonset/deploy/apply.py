@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
+from kubernetes_daemonset.deploy import limits
 from kubernetes_daemonset.deploy.api_client import (
     KINDS,
     Cluster,
@@ -41,6 +42,10 @@ _PRUNED: Final = ("ConfigMap", "Secret", "ServiceAccount", "RoleBinding", "Role"
 _STAND_IN: Final = "default"
 _TO_APPLY: Final = ("create", "patch")  # the permissions that an apply needs to create an object
 _LONGEST_NAME: Final = 253
+# For the lists that only explain why a rollout takes long. A kubelet can fill them.
+_EXPLANATION_PAGE: Final = 16 * 2**20  # bytes, three times what 500 pods have
+_EXPLANATION_SECONDS: Final = 30.0
+_LEAST_SECONDS: Final = 2.0  # also if the rollout has less left
 
 Report = Callable[[str], None]
 
@@ -189,14 +194,15 @@ def wait(
     """
     ref = Ref("DaemonSet", manifest.metadata.name, naming.namespace(manifest))
     state, problems = Rollout(0, 0, 0, seen=False), [""]
-    for poll in _polls((time.monotonic() if began is None else began) + seconds):
+    deadline = (time.monotonic() if began is None else began) + seconds
+    for poll in _polls(deadline):
         try:
             live = cluster.get(ref)
             if live is None:
                 raise ClusterError(f"{ref} was deleted during the rollout")
             state = rollout(live)
             if poll % _TROUBLE_EVERY == 0 and not state.done:
-                problems = _troubles(cluster, manifest, live) or [""]
+                problems = _troubles(cluster, manifest, live, deadline) or [""]
         except Unreachable as error:
             problems = [str(error)]
         report(state, problems[0])
@@ -315,13 +321,12 @@ def _orphans(cluster: Cluster, manifest: KubernetesDaemonSet, objects: Sequence[
     for kind in _PRUNED:
         namespace = naming.namespace(manifest) if KINDS[kind][2] else ""
         try:
-            listed = cluster.list(kind, namespace, naming.owned(manifest))
+            bodies = ({"kind": kind} | live for live in cluster.list(kind, namespace, naming.owned(manifest)))
+            unwanted = (live for live in bodies if Ref.of(live) not in wanted and (kind, Ref.of(live).name) not in used)
+            mine = [live for live in unwanted if managed_by_us(live)]
         except Forbidden:
             unlistable.append(kind)
             continue
-        bodies = [{"kind": kind} | live for live in listed]
-        unwanted = [live for live in bodies if Ref.of(live) not in wanted and (kind, Ref.of(live).name) not in used]
-        mine = [live for live in unwanted if managed_by_us(live)]
         left += [_left(live, "which is also managed by") for live in mine if other_managers(live)]
         deletable += [live for live in mine if not other_managers(live)]
     return OwnedObjects(deletable, left, [_unlistable_warning(unlistable)] if unlistable else [])
@@ -336,16 +341,30 @@ def _unlistable_warning(kinds: Sequence[str]) -> str:
     )
 
 
-def _troubles(cluster: Cluster, manifest: KubernetesDaemonSet, live: Json) -> list[str]:
-    """Return what blocks the rollout, as far as permissions allow: failing pods, or pods that cannot be created."""
+def _troubles(cluster: Cluster, manifest: KubernetesDaemonSet, live: Json, deadline: float) -> list[str]:
+    """Return what blocks the rollout, as far as permissions allow: failing pods, or pods that cannot be created.
+
+    A kubelet can create mirror pods with the agent's labels that are nested too deeply, or as large as an object can
+    be. They must not fail the rollout, so these lists are read in part if they exceed their limits.
+    """
     ref = Ref.of(live)
+    seconds = max(_LEAST_SECONDS, min(_EXPLANATION_SECONDS, deadline - time.monotonic()))
+    budget = limits.Budget(left_seconds=seconds, page_bytes=_EXPLANATION_PAGE)
     about = {"involvedObject.uid": live["metadata"]["uid"]}
-    # A kubelet can create a mirror pod with the agent's labels that is nested too deeply. It must not fail the rollout.
-    with suppress(Forbidden, Unreadable):
-        if pod_troubles := troubles(cluster.list("Pod", ref.namespace, naming.selector(manifest))):
-            return pod_troubles
-        return complaints(cluster.list("Event", ref.namespace, {}, about))[:1]
-    return []
+    notes: list[str] = []
+    found = troubles(_readable(cluster.list("Pod", ref.namespace, naming.selector(manifest), budget=budget), notes))
+    if not found:
+        found = complaints(_readable(cluster.list("Event", ref.namespace, {}, about, budget), notes))[:1]
+    return found + notes
+
+
+def _readable(objects: Iterator[Json], notes: list[str]) -> Iterator[Json]:
+    """Yield the objects of a list up to what cannot be read, which is noted."""
+    with suppress(Forbidden):
+        try:
+            yield from objects
+        except Unreadable as error:
+            notes.append(f"the list of {error}; the rest of it was not read")
 
 
 def _wait_until_gone(cluster: Cluster, live: Json, seconds: float) -> None:

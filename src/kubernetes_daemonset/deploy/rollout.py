@@ -3,13 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from kubekit import durations
+from kubekit.diagnostics import truncate
 from kubernetes_daemonset.types import Json
 
 # Reasons of waiting containers that are normal; all others mean a problem.
 _USUAL: Final = {"ContainerCreating", "PodInitializing", ""}
+_LONGEST: Final = 1_000  # characters of a reason
+_MOST: Final = 20  # reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +59,26 @@ def rollout(daemon_set: Json) -> Rollout:
 
 
 def troubles(pods: Iterable[Json]) -> list[str]:
-    """Return why pods are not running, the most frequent reason first, as in `kubectl describe`."""
-    reasons = Counter(reason for pod in pods if (reason := _trouble(pod)))
-    return [f"{durations.plural(count, 'pod')}: {reason}" for reason, count in reasons.most_common()]
+    """Return why pods are not running, the most frequent reason first, as in `kubectl describe`.
+
+    Kubelets write these texts, so of each pod only a short one is kept.
+    """
+    reasons = Counter(truncate(reason, _LONGEST) for pod in pods if (reason := _trouble(pod)))
+    lines = [f"{durations.plural(count, 'pod')}: {reason}" for reason, count in reasons.most_common(_MOST)]
+    return [*lines, *([f"and {len(reasons) - _MOST} more reasons"] if len(reasons) > _MOST else [])]
 
 
 def complaints(events: Iterable[Json]) -> list[str]:
     """Return the warnings of the DaemonSet controller, the latest first: mostly about pods that it cannot create."""
-    warnings = [event for event in events if event.get("type") == "Warning"]
-    latest = sorted(
-        warnings, key=lambda event: event.get("lastTimestamp") or event.get("eventTime") or "", reverse=True
-    )
-    return list(dict.fromkeys(f"{event.get('reason', '?')}: {event.get('message', '')}" for event in latest))
+    warnings = [_dated(event) for event in events if event.get("type") == "Warning"]
+    latest = sorted(warnings, key=itemgetter(0), reverse=True)
+    return list(dict.fromkeys(text for _, text in latest))
+
+
+def _dated(event: Json) -> tuple[str, str]:
+    date = str(event.get("lastTimestamp") or event.get("eventTime") or "")
+    reason, message = str(event.get("reason", "?")), str(event.get("message", ""))
+    return truncate(date, _LONGEST), f"{truncate(reason, _LONGEST)}: {truncate(message, _LONGEST)}"
 
 
 def _trouble(pod: Json) -> str:

@@ -55,7 +55,7 @@ def test_an_object_without_metadata_is_not_readable(body: object) -> None:
 )
 def test_a_list_of_anything_else_is_not_readable(body: object) -> None:
     with answering(200, body) as cluster, pytest.raises(Unreadable):
-        cluster.list("Pod", "here", {})
+        list(cluster.list("Pod", "here", {}))
 
 
 def test_a_servers_message_is_cut() -> None:

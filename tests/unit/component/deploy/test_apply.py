@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -212,6 +213,51 @@ def test_an_unavailable_server_ends_the_wait_in_time_and_is_named(monkeypatch: p
         match=r"after 0.1 s, .*cannot connect to the Kubernetes API at https://cluster.test: Connection refused",
     ):
         apply.wait(a_cluster(_no_answer), loaded({}).manifest, 0.1, lambda *_: None)
+
+
+def waiting(pods: Callable[[httpx2.Request], httpx2.Response]) -> list[str]:
+    """What a wait for a rollout that makes no progress ends with, where the list of pods is answered like this."""
+    (live,) = rendered({})
+    live = live | {"metadata": live["metadata"] | {"generation": 1, "uid": "1"}}
+    listed = to("GET", f"/api/v1/namespaces/{NAMESPACE}/pods", httpx2.Response(200))
+    cluster = a_cluster(
+        to("GET", DAEMON_SET, httpx2.Response(200, json=live)), lambda asked: pods(asked) if listed(asked) else None
+    )
+    with pytest.raises(apply.RolloutTimeout) as late:
+        apply.wait(cluster, loaded({}).manifest, 0, lambda *_: None)
+    return str(late.value).split("; ")
+
+
+def failed(reason: str, **metadata: object) -> Json:
+    return {"metadata": metadata, "status": {"phase": "Failed", "reason": reason}}
+
+
+def test_a_list_of_pods_that_is_too_large_explains_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kubelet can create mirror pods with the agent's labels, as large as an object can be."""
+    monkeypatch.setattr(apply, "_EXPLANATION_PAGE", 100_000)
+    pages = iter([[failed("Evicted")], [failed("Odd", managedFields=["x" * 200_000])]])
+
+    def pods(_: httpx2.Request) -> httpx2.Response:
+        page = {"items": next(pages), "metadata": {"continue": "more"}}
+        return httpx2.Response(200, content=iter([json.dumps(page).encode()]))
+
+    *_, trouble, note, rest = waiting(pods)
+    assert trouble == "1 pod: Evicted: "
+    assert note == f"the list of pods in {NAMESPACE}: the response has more than 0.0954 MiB"
+    assert rest == "the rest of it was not read"
+
+
+def test_a_list_of_pods_ends_about_when_the_wait_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apply, "_LEAST_SECONDS", 0.3)
+
+    def pods(_: httpx2.Request) -> httpx2.Response:
+        time.sleep(0.1)
+        return httpx2.Response(200, json={"items": [failed("Evicted")], "metadata": {"continue": "more"}})
+
+    began = time.monotonic()
+    ended = waiting(pods)
+    assert time.monotonic() - began < 3
+    assert f"the list of pods in {NAMESPACE}: the list is not complete in time" in ended
 
 
 def test_a_response_that_is_not_from_an_api_server_does_not_mean_not_found() -> None:

@@ -6,6 +6,7 @@ import math
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Protocol
@@ -184,4 +185,49 @@ def test_a_list_without_a_last_page_ends() -> None:
 
     http = httpx2.Client(transport=httpx2.MockTransport(answer), base_url="https://cluster.test")
     with Cluster(http) as cluster, pytest.raises(Unreadable, match=r"pods in here: .* pages"):
-        cluster.list("Pod", "here", {})
+        list(cluster.list("Pod", "here", {}))
+
+
+def _pages(count: int, items: list[dict[str, object]], seconds: float = 0) -> Cluster:
+    """A cluster whose lists have so many pages of these items, each of which takes that long."""
+    left = iter(range(count, 0, -1))
+
+    def answer(_: httpx2.Request) -> httpx2.Response:
+        time.sleep(seconds)
+        page = {"items": items, "metadata": {"continue": "more" if next(left) > 1 else ""}}
+        return httpx2.Response(200, content=iter([json.dumps(page).encode()]))  # not in memory yet, as from a socket
+
+    return Cluster(httpx2.Client(transport=httpx2.MockTransport(answer), base_url="https://cluster.test"))
+
+
+def test_the_pages_of_a_list_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_LIST_BYTES", MEBIBYTE)
+    page: list[dict[str, object]] = [{"metadata": {"name": "x" * 300_000}}]
+    with _pages(3, page) as cluster:
+        assert len(list(cluster.list("ConfigMap", "here", {}, budget=limits.Budget(MEBIBYTE)))) == 3
+    with (
+        _pages(4, page) as cluster,
+        pytest.raises(Unreadable, match="configmaps in here: the list has more than 1 MiB"),
+    ):
+        list(cluster.list("ConfigMap", "here", {}, budget=limits.Budget(MEBIBYTE)))
+
+
+def test_one_page_is_in_memory_at_a_time() -> None:
+    page: list[dict[str, object]] = [{"metadata": {"name": "x" * MEBIBYTE}}]
+    with _pages(20, page) as cluster:
+        tracemalloc.start()
+        count = sum(1 for _ in cluster.list("Pod", "here", {}))
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert count == 20
+    assert most < 10 * MEBIBYTE
+
+
+def test_the_pages_of_a_list_have_one_deadline() -> None:
+    began = time.monotonic()
+    with (
+        _pages(100, [], seconds=0.1) as cluster,
+        pytest.raises(Unreadable, match=r"pods in here: .* not complete in time"),
+    ):
+        list(cluster.list("Pod", "here", {}, budget=limits.Budget(left_seconds=0.5)))
+    assert time.monotonic() - began < 3

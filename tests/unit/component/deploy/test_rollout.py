@@ -73,3 +73,13 @@ def test_the_latest_event_comes_first_and_once() -> None:
 
     events = [event("old", "1"), event("new", "3"), event("fine", "4", "Normal"), event("old", "2")]
     assert complaints(events) == ["FailedCreate: new", "FailedCreate: old"]
+
+
+def test_of_long_and_many_reasons_a_part_is_kept() -> None:
+    """Kubelets write them: 20 lines of about 1,000 characters explain enough."""
+    pods = [{"status": {"phase": "Failed", "reason": f"{number}{'x' * 10_000}"}} for number in range(30)]
+    lines = troubles(pods)
+    assert lines[-1] == "and 10 more reasons"
+    assert len("".join(lines)) < 21_000
+    event = {"type": "Warning", "reason": "r" * 10_000, "message": "m" * 10_000}
+    assert len("".join(complaints([event]))) < 2_100
