@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from kubekit.diagnostics import Diagnostic
 from kubekit.terminal import on_one_line
 from kubernetes_daemonset.cli import exit_codes, output, sources
-from kubernetes_daemonset.errors import ManifestError, UnreadableFileError
+from kubernetes_daemonset.errors import ManifestError, UnreadableFileError, first
 from kubernetes_daemonset.manifest.reader import Loaded
 from kubernetes_daemonset.validation.validate import errors, validate
 
@@ -41,13 +41,13 @@ def valid(arguments: SimpleNamespace) -> list[Loaded]:
     diagnostics = findings(loaded)
     if wrong := errors(diagnostics):
         raise ManifestError(wrong)
-    for diagnostic in diagnostics:
+    for diagnostic in first(diagnostics):
         _write(output.format_diagnostic(diagnostic, sys.stderr))
     return loaded
 
 
 def report_invalid(error: ManifestError) -> int:
-    for diagnostic in error.diagnostics:
+    for diagnostic in first(error.diagnostics):
         _write(output.format_diagnostic(diagnostic, sys.stderr))
     return exit_codes.BAD_INPUT
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
-from kubekit.diagnostics import Diagnostic, Severity
+from kubekit.diagnostics import Diagnostic, Severity, truncate
 from kubekit.terminal import can_redraw, has_colors, in_json, on_one_line
 from kubernetes_daemonset.deploy.plan import Change, comparable
 from kubernetes_daemonset.deploy.rollout import Rollout
@@ -28,6 +28,8 @@ _VERB_COLOR: Final = {"create": GREEN, "change": YELLOW, "delete": RED, "unchang
 _SEVERITY_COLOR: Final = {Severity.ERROR: RED, Severity.WARNING: YELLOW}
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _BAR: Final = 16  # characters
+_LONGEST_PATH: Final = 400  # of a diagnostic; the key of a map can have 253 characters
+_LONGEST_MESSAGE: Final = 2_000
 
 
 def colorize(text: str, color: str, to: TextIO | None = None) -> str:
@@ -49,8 +51,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def format_diagnostic(diagnostic: Diagnostic, to: TextIO | None = None) -> str:
     word = colorize(diagnostic.severity.value, _SEVERITY_COLOR[diagnostic.severity], to)
-    field = f"{colorize(on_one_line(diagnostic.path), BOLD, to)}: " if diagnostic.path else ""
-    return f"{on_one_line(str(diagnostic.location))}: {word}: {field}{on_one_line(diagnostic.message)}"
+    path, message = truncate(diagnostic.path, _LONGEST_PATH), truncate(diagnostic.message, _LONGEST_MESSAGE)
+    field = f"{colorize(on_one_line(path), BOLD, to)}: " if path else ""
+    return f"{on_one_line(str(diagnostic.location))}: {word}: {field}{on_one_line(message)}"
 
 
 def diagnostics_as_json(diagnostics: Iterable[Diagnostic]) -> list[Json]:
@@ -60,8 +63,8 @@ def diagnostics_as_json(diagnostics: Iterable[Diagnostic]) -> list[Json]:
             "file": diagnostic.location.source,
             "line": diagnostic.location.line or None,  # a value of the command line has none
             "column": diagnostic.location.column or None,
-            "path": diagnostic.path,
-            "message": diagnostic.message,
+            "path": truncate(diagnostic.path, _LONGEST_PATH),
+            "message": truncate(diagnostic.message, _LONGEST_MESSAGE),
         }
         for diagnostic in diagnostics
     ]

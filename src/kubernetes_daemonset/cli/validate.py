@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from kubekit import durations
 from kubernetes_daemonset.cli import common, exit_codes, output
-from kubernetes_daemonset.errors import ManifestError, UnreadableFileError
+from kubernetes_daemonset.errors import ManifestError, UnreadableFileError, first
 from kubernetes_daemonset.validation.validate import errors
 
 
@@ -27,9 +27,9 @@ def _validate(arguments: SimpleNamespace) -> int:
         diagnostics = error.diagnostics
     wrong = len(errors(diagnostics))
     if arguments.output == "json":
-        print(output.as_json(output.diagnostics_as_json(diagnostics)))
+        print(output.as_json(output.diagnostics_as_json(first(diagnostics))))
     else:
-        for diagnostic in diagnostics:
+        for diagnostic in first(diagnostics):
             print(output.format_diagnostic(diagnostic))
         print(f"{durations.plural(wrong, 'error')}" if wrong else f"{durations.plural(count, 'manifest')} valid")
     return exit_codes.FOUND if wrong else exit_codes.OK

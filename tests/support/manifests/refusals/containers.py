@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kubekit.diagnostics import truncate
 from tests.support.manifests.builders import DIGEST, GONE, Json, a_mount, a_port, a_sidecar
 from tests.support.manifests.refusals.case import Refusal, a_probe, rows
 
@@ -40,7 +41,10 @@ IMAGES: Final = [
     ),
     *(
         Refusal(
-            what, {"app.image.tag": tag}, "app.image.tag", f'"{tag}" is invalid; expected a tag of at most 128 letters'
+            what,
+            {"app.image.tag": tag},
+            "app.image.tag",
+            f'"{truncate(tag)}" is invalid; expected a tag of at most 128 letters',
         )
         for what, tag in [
             ("a tag that is none", "v 1"),

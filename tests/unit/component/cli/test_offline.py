@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubekit.diagnostics import Diagnostic, Location, Severity
 from kubernetes_daemonset.cli import commands, offline, sources
 from kubernetes_daemonset.cli import main as cli
+from kubernetes_daemonset.errors import first
 from kubernetes_daemonset.manifest.explain import NoSuchField, explain
 from kubernetes_daemonset.manifest.reader import load
 from kubernetes_daemonset.validation.validate import validate
@@ -411,3 +413,38 @@ def test_a_directory_that_cannot_be_listed_is_reported(monkeypatch: pytest.Monke
     monkeypatch.setattr(Path, "iterdir", fail)
     found = sources.read([str(tmp_path)])
     assert [str(each) for each in found.unreadable] == [f"{tmp_path}: cannot be read: Permission denied"]
+
+
+def test_of_many_errors_100_are_printed_and_the_others_are_counted(tmp_path: Path) -> None:
+    """A manifest can have a hundred thousand: an item of a list takes three bytes."""
+    tolerations = "[&a {effect: Odd}" + ", *a" * 200 + "]"
+    (tmp_path / "a.yaml").write_text(GOOD.replace("  host_network: true", f"  tolerations: {tolerations}"))
+    printed = run("validate", "-f", tmp_path / "a.yaml").stdout.splitlines()
+    assert len(printed) == 102
+    assert printed[-2:] == [
+        f"{tmp_path}/a.yaml: error: 303 more errors or warnings are not shown",
+        "403 errors",
+    ]
+    rejected = run("render", "-f", tmp_path / "a.yaml").stderr.splitlines()
+    assert len(rejected) == 101
+    listed = json.loads(run("validate", "-o", "json", "-f", tmp_path / "a.yaml").stdout)
+    assert len(listed) == 101
+    assert listed[-1]["message"] == "303 more errors or warnings are not shown"
+
+
+def test_errors_are_printed_rather_than_warnings() -> None:
+    warning = Diagnostic("a", "odd", Location("a.yaml", 1), Severity.WARNING)
+    errors = [Diagnostic("b", f"wrong {number}", Location("a.yaml", 2)) for number in range(80)]
+    shown = first([*[warning] * 30, *errors])
+    assert shown[:20] == [warning] * 20
+    assert shown[20:100] == errors
+    assert shown[100] == warning._replace(
+        path="", message="10 more errors or warnings are not shown", location=Location("a.yaml")
+    )
+
+
+def test_a_long_path_is_truncated(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD.replace("  host_network: true", f"  config_maps: {{? {'X' * 100_000} : y}}"))
+    ran = run("validate", "-f", tmp_path / "a.yaml")
+    assert ran.returncode == 1
+    assert len(ran.stdout) < 2_000

@@ -704,3 +704,12 @@ def test_control_characters_in_values_are_escaped() -> None:
     (diagnostic,) = problems({"metadata.name": "a\nb\x1b[31m"})
     assert str(diagnostic).startswith(f'{SOURCE}:4:3: metadata.name: "a\\nb\\x1b[31m" is invalid; expected')
     assert str(diagnostic).isprintable()
+
+
+@pytest.mark.parametrize("letter", ["x", "\u061c", '"'])
+def test_long_values_are_truncated_in_messages(letter: str) -> None:
+    """With aliases, a small file has a thousand of them, and a hidden character is printed as six."""
+    labels = {f"k{number}": letter * 60_000 for number in range(3)}
+    for diagnostic in problems({"metadata.labels": labels}):
+        assert len(diagnostic.message) <= 1_001
+        assert diagnostic.message.endswith("with a letter or digit at both ends")
