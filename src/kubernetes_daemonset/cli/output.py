@@ -1,6 +1,5 @@
 """Output of the command line: tables and color on a terminal, plain lines in a pipe, JSON for programs."""
 
-import difflib
 import hashlib
 import json
 import os
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from kubekit.diagnostics import Diagnostic, Severity, truncate
 from kubekit.terminal import can_redraw, has_colors, in_json, on_one_line
+from kubernetes_daemonset.cli import line_diff
 from kubernetes_daemonset.deploy.plan import Change, comparable
 from kubernetes_daemonset.deploy.rollout import Rollout
 from kubernetes_daemonset.manifest.dump import to_yaml
@@ -79,10 +79,10 @@ def changes(planned: Iterable[Change]) -> str:
 
 def difference(change: Change) -> str:
     """Return a unified diff of one object; empty if nothing would change."""
-    before, after = _shown(change.before), _shown(change.after)
-    lines = difflib.unified_diff(
-        before, after, f"{change.ref} (in the cluster)", f"{change.ref} (in the manifest)", lineterm=""
-    )
+    if change.verb == "unchanged":
+        return ""
+    old_name, new_name = f"{change.ref} (in the cluster)", f"{change.ref} (in the manifest)"
+    lines = line_diff.unified(_shown(change.before), _shown(change.after), old_name, new_name)
     return "\n".join(colorize(on_one_line(line), _line_color(line)) for line in lines)
 
 

@@ -52,6 +52,12 @@ def test_an_unchanged_secret_is_not_a_difference() -> None:
     assert output.difference(Change(REF, a_secret("s3cret", "same"), a_secret("s3cret", "same"))) == ""
 
 
+def test_an_unchanged_object_is_not_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keys of other managers are in it, before and after, however many lines they have."""
+    monkeypatch.setattr(output, "_shown", lambda _: pytest.fail("was rendered"))
+    assert output.difference(Change(REF, a_secret("s3cret", "same"), a_secret("s3cret", "same"))) == ""
+
+
 def test_columns_are_aligned_by_display_width() -> None:
     """Chinese characters take two cells; combining ones take none."""
     lines = output.table(("NAME", "KIND"), [("節點", "a"), ("e\u0301", "b"), ("plain", "c")]).split("\n")
