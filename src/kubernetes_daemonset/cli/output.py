@@ -141,10 +141,10 @@ def _shown(body: Json | None) -> list[str]:
     shown = comparable(body)
     if shown.get("kind") == "Secret":
         shown["data"] = {key: _masked(value) for key, value in sorted(shown.get("data", {}).items())}
+        # Tools keep the whole Secret there, also encoded. Those of the manifest are also on its other objects.
         annotations = shown["metadata"].get("annotations", {})
-        annotations.pop(_LAST_APPLIED, None)  # kubectl keeps the whole Secret there
-        # Other tools do so as well, such as kapp.
-        annotations |= {key: _masked(text) for key, text in annotations.items() if text.lstrip().startswith("{")}
+        annotations.pop(_LAST_APPLIED, None)
+        annotations |= {key: _masked(text) for key, text in annotations.items()}
     return to_yaml(shown).split("\n")[:-1]
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import fcntl
+import gzip
 import os
 import pty
 import re
@@ -9,6 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -45,7 +47,18 @@ def test_a_changed_secret_is_shown_without_its_value() -> None:
         assert "last-applied" not in shown
         for body in (before, after):
             assert body["data"]["TOKEN"] not in shown
-    assert "+    note: new" in output.difference(Change(REF, before, after))
+    assert "+    note: (" in output.difference(Change(REF, before, after))
+
+
+@pytest.mark.parametrize("encode", [str, lambda text: base64.b64encode(gzip.compress(text.encode())).decode()])
+def test_annotations_of_a_secret_are_shown_without_their_values(encode: Callable[[str], str]) -> None:
+    """Rancher keeps the whole Secret in one, compressed; others as YAML."""
+    before, after = a_secret("s3cret", encode("data:\n  TOKEN: s3cret\n")), a_secret("s3cret", "new")
+    shown = output.difference(Change(REF, before, after))
+    assert re.search(r"^-    note: \([0-9a-f]{8}\)$", shown, re.MULTILINE)
+    assert re.search(r"^\+    note: \([0-9a-f]{8}\)$", shown, re.MULTILINE)
+    assert before["metadata"]["annotations"]["note"] not in shown
+    assert "s3cret" not in shown
 
 
 def test_an_unchanged_secret_is_not_a_difference() -> None:
