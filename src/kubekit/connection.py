@@ -124,8 +124,7 @@ def _server(cluster: Entry, user: Entry) -> tuple[str, ServerUrl]:
     """Return the server as requests use it, without a slash at its end, and its parts."""
     server = cluster.text("server")
     if (url := ServerUrl.parse(server)) is None:
-        shown = f"…@{server.rpartition('@')[2]}" if "@" in server else server
-        raise cluster.error(f"server: {shown[:200]!a} is invalid; expected {_SERVER_EXPECTED}")
+        raise cluster.error(f"server: {proxy.shown(server)[:200]!a} is invalid; expected {_SERVER_EXPECTED}")
     if url.scheme == "http" and any(user.fields.values()):
         # Without credentials, as with `kubectl proxy`, plain HTTP does no harm. client-go drops them silently.
         expected = "an https:// URL, because http:// would send the user's credentials unencrypted"

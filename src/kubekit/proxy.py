@@ -29,6 +29,8 @@ _MAX_NAME_BYTES = 255
 _OK = b"200"
 # Labels have at most 63 characters: Python's codec for international names rejects others with a UnicodeError.
 _HOST_NAME = re.compile(r"(?=.{1,254}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE | re.ASCII)
+_VISIBLE = re.compile(r"([^:/?#]*://)?(\[[^\]]*\]|[^:/?#\[]*)(:[0-9]{1,5}(?![^/?#]))?(/[^:?#]*)?")
+_SHOWN = 200  # characters of a URL in a message
 _VERSION, _NO_LOGIN, _PASSWORD, _CONNECT, _IPV4, _NAME, _IPV6 = 5, 0, 2, 1, 1, 3, 4
 _REPLIES = {
     1: "general failure",
@@ -62,8 +64,8 @@ class Proxy:
 
 def parse(url: str) -> Proxy:
     """Raise ValueError, with a text that shows no password."""
-    shown = f"…@{url.rpartition('@')[2]}" if "@" in url else url
-    invalid = ValueError(f"{shown!a} is invalid; expected {EXPECTED}")
+    named = shown(url)[:_SHOWN]
+    invalid = ValueError(f"{named!a} is invalid; expected {EXPECTED}")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -72,13 +74,21 @@ def parse(url: str) -> Proxy:
     if not url.isascii() or not url.isprintable() or " " in url or not host or parts.path not in ("", "/"):
         raise invalid
     if parts.scheme not in _PORTS:
-        raise ValueError(f"{shown!a} is not supported; expected {EXPECTED}")
+        raise ValueError(f"{named!a} is not supported; expected {EXPECTED}")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if parts.query or parts.fragment or port == 0 or max(len(user.encode()), len(password.encode())) > _MAX_NAME_BYTES:
         raise invalid
     if not is_host(host):
         raise invalid
     return Proxy(parts.scheme, host, port or _PORTS[parts.scheme], user, password)
+
+
+def shown(url: str) -> str:
+    """Return a rejected URL for a message, without what can be a password: a login, a query, an odd port."""
+    _, login, rest = url.rpartition("@")
+    visible = _VISIBLE.match(rest)
+    assert visible is not None
+    return f"{'…@' if login else ''}{visible[0]}{'' if visible[0] == rest else '…'}"
 
 
 def is_host(text: str) -> bool:

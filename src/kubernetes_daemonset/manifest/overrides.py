@@ -16,7 +16,7 @@ from yaml import Node
 
 from kubekit.diagnostics import Diagnostic, Location
 from kubernetes_daemonset.errors import ManifestError
-from kubernetes_daemonset.manifest import yamltree
+from kubernetes_daemonset.manifest import secret_fields, yamltree
 from kubernetes_daemonset.manifest.paths import NoPath, steps
 from kubernetes_daemonset.manifest.reader import Loaded, Reader, fields, is_map, map_entry, unknown
 
@@ -46,7 +46,8 @@ def _assign(manifest: Message, assignment: str) -> dict[str, Location]:
         more, _, text = text.partition("=")
         path = f"{path}={more}"
     if not equals or not path:
-        raise _wrong(f"--set {assignment}", "", "expected path=value, such as spec.container.app.image.tag=1.4.2")
+        source = "--set" if secret_fields.is_secret(assignment) else f"--set {assignment}"
+        raise _wrong(source, "", "expected path=value, such as spec.container.app.image.tag=1.4.2")
     roots = yamltree.documents(text.encode(errors="surrogateescape") if text.strip() else b'""', source)
     if len(roots) > 1:
         raise _wrong(source, path, "expected one value")

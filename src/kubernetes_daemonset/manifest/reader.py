@@ -20,7 +20,7 @@ from kubernetes_daemonset.api.shared import bounds_pb2
 from kubernetes_daemonset.api.v1.api_pb2 import KubernetesDaemonSet
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
 from kubernetes_daemonset.errors import ManifestError
-from kubernetes_daemonset.manifest import dialects, yamltree
+from kubernetes_daemonset.manifest import dialects, secret_fields, yamltree
 
 MAX_NODES: Final = 100_000  # aliases can make a small file stand for billions
 MAX_CHARACTERS: Final = 64 * 2**20  # of all texts and paths of one file: an alias of a long text is a copy of it
@@ -218,8 +218,9 @@ class Reader:
         name = key.value if isinstance(key, ScalarNode) else ""
         what = known.get(name)
         if what is None:
-            self.note(key, path, unknown(yamltree.kind(key), name, known))
             near = _nearest(name, known)
+            found = yamltree.kind(key) if near or not secret_fields.is_secret(path) else ""
+            self.note(key, path, unknown(found, name, known))
             return known[near].name if near else ""
         if what.name in seen:
             also = "" if seen[what.name] == name else f" (also as {seen[what.name]})"
@@ -290,12 +291,12 @@ class Reader:
             self._give_up(node, "", f"more than {MAX_CHARACTERS:,} characters; check for nested aliases")
 
     def note(self, node: Node, path: str, text: str) -> None:
-        self.diagnostics.append(Diagnostic(path, text, yamltree.location(node, self.source)))
+        self.diagnostics.append(Diagnostic(*secret_fields.masked(path, text), yamltree.location(node, self.source)))
         if len(self.diagnostics) >= MAX_MISTAKES:
             self._give_up(node, path, f"{MAX_MISTAKES:,} errors; the rest of the file was not read")
 
     def _cannot_read(self, node: Node, path: str, expected: str, besides: str = "") -> None:
-        self.note(node, path, f"expected {expected}, found {yamltree.kind(node)}{besides}")
+        self.note(node, path, f"expected {expected}, found {secret_fields.kind(path, node)}{besides}")
         self.unreadable.add(path)
 
     def _give_up(self, node: Node, path: str, text: str) -> NoReturn:
@@ -333,7 +334,8 @@ def is_map(what: FieldDescriptor) -> bool:
 
 def unknown(found: str, name: str, known: Mapping[str, FieldDescriptor]) -> str:
     near = _nearest(name, known)
-    return f"unknown field {found}; {f'did you mean {near}?' if near else f'expected {_some(known)}'}"
+    what = f"unknown field {found}".rstrip()
+    return f"{what}; {f'did you mean {near}?' if near else f'expected {_some(known)}'}"
 
 
 def _nearest(name: str, known: Mapping[str, FieldDescriptor]) -> str:

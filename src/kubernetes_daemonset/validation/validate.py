@@ -16,6 +16,7 @@ from kubekit.diagnostics import Diagnostic, Severity
 from kubernetes_daemonset.api.v1.stack_input_pb2 import KubernetesDaemonSetStackInput
 from kubernetes_daemonset.manifest import stack_kubeconfig
 from kubernetes_daemonset.manifest.reader import Loaded, ancestors, map_entry
+from kubernetes_daemonset.manifest.secret_fields import masked
 from kubernetes_daemonset.validation import rules
 
 
@@ -24,7 +25,8 @@ def validate(loaded: Loaded) -> list[Diagnostic]:
     broken = [*_broken_rules(loaded), *rules.findings(loaded.input), *_untrusted_kubeconfig(loaded)]
     findings = _certain(broken, loaded.unreadable)
     diagnostics = [
-        Diagnostic(finding.path, finding.text, loaded.location(finding.path), finding.severity) for finding in findings
+        Diagnostic(*masked(finding.path, finding.text), loaded.location(finding.path), finding.severity)
+        for finding in findings
     ]
     once = dict.fromkeys([*loaded.diagnostics, *diagnostics])
     return sorted(once, key=lambda diagnostic: (diagnostic.location.line, diagnostic.location.column, diagnostic.path))

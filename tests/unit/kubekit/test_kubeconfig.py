@@ -236,6 +236,9 @@ NOT_ONE = {"exec": {"apiVersion": "x", "command": "secret"}}
         (a_config({"username": "me", "password": "secret"}, server="http://10.0.0.1"), "credentials unencrypted"),
         (a_config({"tokenFile": "/dev/null"}, server="http://10.0.0.1"), "credentials unencrypted"),
         (a_config({"client-key-data": "c2VjcmV0"}, server="http://10.0.0.1"), "credentials unencrypted"),
+        (a_config(server="https://me:secret"), r"server: 'https://me\\u2026' is invalid"),
+        (a_config(server="me:secret"), r"server: 'me\\u2026' is invalid"),
+        (a_config(server="https://10.0.0.1/?token=secret"), r"server: 'https://10\.0\.0\.1/\\u2026' is invalid"),
         (a_config(server="https://10.0.0.1 :6443"), "server: .* is invalid"),
         (a_config(server="https://10.0.0.1:6443/a b"), "server: .* is invalid"),
         (a_config(server="https://10.0.0.1\n:6443"), "server: .* is invalid"),
@@ -258,6 +261,8 @@ NOT_ONE = {"exec": {"apiVersion": "x", "command": "secret"}}
         (a_config(**{"proxy-url": "socks4://10.0.0.1:3128"}), "proxy-url: 'socks4://10.0.0.1:3128' is not supported"),
         (a_config(**{"proxy-url": "10.0.0.1:3128"}), "proxy-url: '10.0.0.1:3128' is .*; expected http://HOST:PORT or"),
         (a_config(**{"proxy-url": "ftp://me:secret@a"}), "proxy-url: .*@a' is not supported"),
+        (a_config(**{"proxy-url": "http://me:secret"}), r"proxy-url: 'http://me\\u2026' is invalid"),
+        (a_config(**{"proxy-url": "http://me:123secret"}), r"proxy-url: 'http://me\\u2026' is invalid"),
         (a_config(**{"proxy-url": "http://a\r\nb"}), r"proxy-url: 'http://a\\r\\nb' is invalid"),
     ],
 )

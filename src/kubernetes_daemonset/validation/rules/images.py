@@ -87,7 +87,15 @@ def _faults_of_text(image: str) -> Iterator[str]:
 def _repository_fault(name: str) -> str:
     if len(name) > _LONGEST:
         return f"is {len(name)} characters long; expected at most {_LONGEST}"
-    return "" if _REPOSITORY.fullmatch(name) else f'"{name}" is not a valid repository; {_instead(name)}'
+    return (
+        "" if _REPOSITORY.fullmatch(name) else f'"{_without_login(name)}" is not a valid repository; {_instead(name)}'
+    )
+
+
+def _without_login(name: str) -> str:
+    """Return a URL without its user name and password."""
+    scheme, (before, _, after) = _SCHEME.match(name), name.rpartition("@")
+    return f"{scheme[0]}…@{after}" if scheme and before else name
 
 
 def _instead(name: str) -> str:
