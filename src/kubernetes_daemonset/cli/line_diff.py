@@ -1,7 +1,7 @@
 """A unified diff of lines in bounded time.
 
 `difflib` compares each line with all equal ones. An object in a cluster can have a million lines, most of them equal,
-and whoever can write it chooses them. So it only compares what is between the equal beginning and the equal end of both
+that another manager added. So it only compares what is between the equal beginning and the equal end of both
 texts, and a long middle is not compared but shown as replaced.
 """
 
