@@ -7,8 +7,8 @@ everything that a client could make large is bounded:
   request each. One more closes another: the oldest of the address that has the most. So a newcomer is always served,
   and the kubelet's probe has an address of its own.
 - Time: a connection has one deadline, from when it was accepted, whatever it sends or reads.
-- CPU: while connections have to be closed for others, the server pauses as long as it worked, so it uses about half a
-  core at most. Connections wait in the kernel's queue meanwhile.
+- CPU: after each turn the server sleeps for as long as it was busy, so it uses about half a core at most. While
+  connections have to be closed for others, it also pauses accepting. New ones wait in the kernel's queue meanwhile.
 - When the process has no file descriptors left, a few are in reserve here. After these, accepting pauses.
 """
 

@@ -65,7 +65,7 @@ def controller(argv: Sequence[str] | None = None) -> NoReturn:
         "3 the API server is not reachable, 10 unexpected error, such as a port that is in use.",
     )
     version.add_flag(parser)
-    file = Flag("config", "FILE", f"the configuration ({_CONFIG}, if it is there); docs/configuration.md", "a file")
+    file = Flag("config", "FILE", f"read the configuration from this file (default: {_CONFIG}, if it exists)", "a file")
     add_to_help(parser, [file])
     config.add_flags(parser)
     flags, mistakes = parse(parser, sys.argv[1:] if argv is None else argv, (file, *config.flags()))

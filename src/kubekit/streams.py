@@ -1,4 +1,4 @@
-"""The standard streams of a command: they can be closed, lack characters, or lose their reader."""
+"""Prepare the standard streams of a command, and discard output that has no reader."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def prepare(errors: str) -> None:
-    """Accept streams that the caller closed, and terminals that lack characters. `errors` is what they show instead."""
+    """Replace closed streams with /dev/null, and set `errors`, the codec's handler for characters a terminal lacks."""
     sys.stdin = sys.stdin or Path(os.devnull).open()  # noqa: SIM115  for as long as the process runs
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115  as above
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115  as above

@@ -129,7 +129,7 @@ def test_the_command_line_shows_it_and_requests_another_attempt(world: Real, rel
     console = Console(Site(release.plane, NAMESPACE))
     world.join(GATE, labels={})
     world.break_network()
-    assert "the pod on it to begin attempt 1" in console.ask("status", world.name).stdout
+    assert "the pod on the node to begin attempt 1" in console.ask("status", world.name).stdout
     world.start(*CONTINUOUS)
     world.until("it failed", lambda: world.node().record.outcome is Outcome.FAILED)
     explained = console.ask("explain", world.name)
@@ -141,7 +141,7 @@ def test_the_command_line_shows_it_and_requests_another_attempt(world: Real, rel
     proved = world.node().record.attempt
     asked = console.ask("verify", world.name, "--wait", "--timeout=60s")
     assert asked.returncode == 0, asked.stderr
-    assert "which the pod on it begins; it stays open, meanwhile" in asked.stdout
+    assert "which the pod on the node begins; it stays open in the meantime" in asked.stdout
     assert world.node().record.attempt > proved
     assert is_released(world)
 

@@ -149,7 +149,7 @@ def look(wire: fleet.NodeWire, policy: Policy) -> None:
     """Everything that the command line shows of it is printable."""
     installed = Installed(policy, "kube-system", slots=9)
     known = fleet.nodes(installed).transform(wire)
-    statuses = FleetView(installed).with_all([known], [], removal_ledger.EMPTY).statuses(["a"], START)
+    statuses = FleetView(installed).add_all([known], [], removal_ledger.EMPTY).statuses(["a"], START)
     (node_status,) = statuses
     for wide in (True, False):
         lines = table.lines(statuses, Style(wide=wide), START)

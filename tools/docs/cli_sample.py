@@ -36,7 +36,7 @@ def explained() -> Iterator[str]:
     """The lines, as a terminal shows them."""
     found = installation.defaults("kube-system")
     found = replace(found, policy=replace(found.policy, removal=RemovalPolicy()), assumed=False)
-    fleet_view = FleetView(found).with_all([_broken(), *_others()], [_worker()], removal_ledger.EMPTY)
+    fleet_view = FleetView(found).add_all([_broken(), *_others()], [_worker()], removal_ledger.EMPTY)
     status = fleet_view.status(_NAME, _NOW)
     assert status, "it was put there"
     failed = Event(_ago(2), "VerificationFailed", f"{_REASON} (attempt {_FAILURES} of {found.policy.max_failures})")

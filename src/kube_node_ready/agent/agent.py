@@ -152,7 +152,10 @@ class Agent:
         return max(least, self._backoff_seconds(*_PAUSE_SECONDS))
 
     def _is_rejection(self, effect: NodeWrite, error: KubeError) -> bool:
-        """A webhook can reject the patch with a response that looks like a conflict, or always fail with 429 or 5xx."""
+        """Return whether the API server rejects this write, immediately or several times in a row.
+
+        A webhook can reject the patch with a response that looks like a conflict, or always fail with 429 or 5xx.
+        """
         is_lasting = bool(error.status) and self._failures + 1 >= _MANY_CONFLICTS
         return isinstance(error, Rejected) or (isinstance(effect, OpenGate) and is_lasting)
 

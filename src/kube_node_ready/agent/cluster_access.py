@@ -103,7 +103,7 @@ def choose(settings: Settings, folder: str | os.PathLike[str] = SERVICE_ACCOUNT)
 
 def _without_kubeconfig(paths: str) -> NoCluster:
     """A leftover variable is ignored, as by kubectl. A flag for a missing file is an error."""
-    log("Kubeconfig not found", level="warn", path=paths, warning="checks that need a cluster are skipped")
+    log("Kubeconfig not found", level="warn", path=paths, reason="checks that need a cluster are skipped")
     return NoCluster(f"KUBECONFIG: {paths} does not exist")
 
 

@@ -8,7 +8,7 @@ from kube_node_ready.commands import VERBS, meant
 from kube_node_ready.settings.agent import FIELDS, default_text
 from kube_node_ready.settings.flags import Arguments, Flag, add_to_help, of_field
 from kube_node_ready.settings.flags import parse as read
-from kubekit.diagnostics import Diagnostic, quoted
+from kubekit.diagnostics import Diagnostic, DiagnosticsError, quoted
 
 _DESCRIPTION = """\
 Keeps workloads off a new Kubernetes node until the node has proved that its network works.
@@ -41,7 +41,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def parse(words: Sequence[str]) -> Arguments:
-    """Return the values by flag, and what is unknown or incomplete."""
+    """Return the values by flag, and what is unknown or incomplete.
+
+    Raises DiagnosticsError for a mistyped command: what DaemonSet mode would miss then has nothing to do with it.
+    """
+    if words and words[0] and not words[0].startswith("-"):
+        raise DiagnosticsError([_unknown_command(words[0])])
     return read(parser(), words, _flags(), _unknown_command)
 
 

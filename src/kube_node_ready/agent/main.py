@@ -55,7 +55,7 @@ def run(words: Sequence[str], environ: Mapping[str, str], *, folder: Folder = SE
         settings = load(arguments.flags, environ, known=arguments.diagnostics)
         log.configure(settings.checks.log_level, settings.checks.log_format)
         for warning in settings.warnings:
-            log.log("Configuration accepted with warning", level="warn", warning=warning)
+            log.log("Configuration accepted with warning", level="warn", reason=warning)
         access = cluster_access.choose(settings, folder)
         if settings.dry_run:
             return dry_run(settings, access)

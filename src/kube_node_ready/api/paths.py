@@ -8,6 +8,7 @@ a second request. All names of the kinds that this program asks for are DNS subd
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 _LONGEST_NAME = 253
 _SHOWN = 60
+_VERBS = {"POST": "create", "PUT": "update"}
 
 
 class InvalidNameError(ValueError):
@@ -33,11 +34,26 @@ def object_path(api: str, resource: str, name: str, *, namespace: str | None = N
 
 def resource_of(path: str) -> str:
     """Return the resource of a path, without names: `nodes`, `nodes/status`, `pods`, `leases`."""
+    return "/".join(_resource_and_name(path)[::2])
+
+
+def verb_of(method: str, path: str) -> str:
+    """Return the verb that RBAC has for a request."""
+    place, _, query = path.partition("?")
+    if method == "GET" and "watch=1" in query:
+        return "watch"
+    if method == "GET" and len(_resource_and_name(place)) == 1:
+        return "list"
+    return _VERBS.get(method, method.lower())
+
+
+def _resource_and_name(path: str) -> list[str]:
+    """Return what a path names in the API: resource, name, subresource."""
     parts = path.strip("/").split("/")
     kind = parts[2:] if parts[0] == "api" else parts[3:]
     if kind[:1] == ["namespaces"] and len(kind) > 2:  # noqa: PLR2004  /namespaces/NAME/pods, not /namespaces/NAME
         kind = kind[2:]
-    return "/".join(kind[::2])
+    return kind
 
 
 GROUPS_PATH = "/apis"

@@ -189,7 +189,7 @@ def _list(api: Access, wanted: Wanted, without: list[str], limit: int, deadline:
     what = f"list pods in namespace {namespace}"
     if response.status == access.FORBIDDEN and not wanted.are_peers_expected:
         if next(_warnings) == 0:
-            log.log("Pods forbidden, connectivity not checked", level="warn", namespace=namespace, rule=_RULE)
+            log.log("Connectivity check skipped", level="warn", reason=f"permission to {what} is missing", rule=_RULE)
         raise NotApplicableError(
             f"no peers are configured, and permission to {what} is missing; to check connectivity, set "
             f"connectivitySelector and add the RBAC rule {_RULE}"

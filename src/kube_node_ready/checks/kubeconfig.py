@@ -66,7 +66,7 @@ class Route:
         self.identity = identity
 
     def refresh(self, rejected: Identity) -> bool:
-        """Whether there are other credentials now."""
+        """Refresh credentials that were rejected, and return whether they changed."""
         try:
             renewed = self._connection.credentials.refresh(rejected)
             if renewed != self.identity:
@@ -108,7 +108,7 @@ class Route:
 
 
 class _KubeconfigConnection(HttpConnection):
-    """Asks again with other credentials, once, if the server rejects those that it was shown."""
+    """A connection that repeats a request once with refreshed credentials after a 401."""
 
     def __init__(self, route: Route, deadline: Deadline, host: str, agent: str) -> None:
         self._route, self._host, self._agent = route, host, agent

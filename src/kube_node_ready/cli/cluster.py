@@ -93,7 +93,7 @@ async def find_installation(kube: KubeClient, namespace: str, notes: Notes) -> I
 async def read(kube: KubeClient, namespace: str, notes: Notes) -> FleetView:
     installed = await find_installation(kube, namespace, notes)
     known = await listed(kube, fleet.nodes(installed))
-    view = FleetView(installed).with_all(
+    view = FleetView(installed).add_all(
         known, await _workers(kube, installed, notes), await read_ledger(kube, installed, notes)
     )
     notes.extend(view.notes)

@@ -84,7 +84,7 @@ def _wrapped(line: str, width: int | None) -> Iterator[Text]:
 
 
 async def _events(kube: KubeClient, name: str, notes: Notes) -> tuple[Event, ...] | None:
-    """Those that can be read. The rest is noted: no Event must hide what else is known about the node."""
+    """Return the Events that can be read, or None without permission. No Event hides what else is known."""
     params = {"fieldSelector": f"involvedObject.kind=Node,involvedObject.name={name}", "limit": _PAGE}
     items: list[Event | None] = []
     pages = received = 0

@@ -21,8 +21,8 @@ from kubekit import durations
 _MOST_EVENTS = 20
 HINTS = {
     "dns": "Check that cluster DNS is up and that the node reaches its Service (kube-proxy, CNI, NetworkPolicies).",
-    "api": "If only this check fails, it is TLS or the token: check for a proxy, a wrong clock, another cluster's CA.",
-    "network": "Dropped packets are routes, security groups, the MTU or the CNI; a refusal is the target's.",
+    "api": "If only this check fails, TLS or the token is the cause: a proxy, a wrong clock, or another cluster's CA.",
+    "network": "Dropped packets: check routes, security groups, the MTU and the CNI. A refusal: check the target.",
     "services": "The Service is missing or has no ready endpoint; then every node reports it, and no node is at fault.",
     "payload": "Small packets pass and large ones do not: check the overlay's MTU against the network's.",
     "clock": "Check that time synchronization runs on the node.",
@@ -115,30 +115,33 @@ def _attempts(status: NodeStatus, installed: Installed) -> Iterator[str]:
 def _in_a_row(status: NodeStatus, installed: Installed) -> str:
     record, most = status.node.record, installed.policy.max_failures
     row = "" if record.failures == 1 else " in a row"
-    often = f"It failed {durations.times(record.failures)}{row}"
+    often = f"It has failed {durations.times(record.failures)}{row}"
     if record.outcome is Outcome.PASSED:
         rule = installed.policy.reverification
-        return f"{often} since it passed{f', and {rule.threshold} restore the gate' if rule else ''}."
+        return f"{often} since it passed{f'; {rule.threshold} failures in a row restore the gate' if rule else ''}."
     since = f", for {durations.format_duration(status.seen.now - record.since)}" if record.since and row else ""
     often += f"{since}."
-    return (
-        often
-        if installed.assumed
-        else f"{often} After {most} in a row it is exhausted: retried rarely, and removed if removal is enabled."
-    )
+    if installed.assumed:
+        return often
+    exhausted = "it is exhausted: retried rarely, and removed if removal is enabled."
+    return f"{often} So {exhausted}" if record.failures >= most else f"{often} After {most} in a row {exhausted}"
 
 
 def _checks(status: NodeStatus) -> Iterator[str]:
     """With each target and its error while the worker is there; otherwise as they are on record."""
-    record = status.node.record
-    last = next((attempt for attempt in status.seen.attempts if attempt.number == record.attempt), None)
-    reported = last.report.checks if last and last.report and last.report.checks else record.checks
-    # The node's kubelet can write both. A line that begins with another name could look like a command of ours.
-    checks = [check for check in reported if check.name in CHECKS]
+    checks = _last_checks(status)
     width = max((len(_subject(check)) for check in checks), default=0)
     for check in checks:
         reason = f"  {printable(check.error, words.LONGEST)}" if check.error else ""
         yield f"{_subject(check).ljust(width)}  {_verdict(check)}  {check.ms:>6} ms{reason}"
+
+
+def _last_checks(status: NodeStatus) -> list[CheckResult | TargetResult]:
+    record = status.node.record
+    last = next((attempt for attempt in status.seen.attempts if attempt.number == record.attempt), None)
+    reported = last.report.checks if last and last.report and last.report.checks else record.checks
+    # The node's kubelet can write both. A line that begins with another name could look like a command of ours.
+    return [check for check in reported if check.name in CHECKS]
 
 
 def _verdict(check: CheckResult | TargetResult) -> str:
@@ -260,7 +263,8 @@ def _folded(event: Event, other: Event) -> Event:
 
 
 def _further(status: NodeStatus, installed: Installed) -> Iterator[str]:
-    failed = dict.fromkeys(check.name for check in status.node.record.checks if not check.ok)
+    checks = _last_checks(status)
+    failed = dict.fromkeys(check.name for check in checks if _verdict(check) == "FAILED")
     for name in failed if status.failing else ():
         if name in HINTS:
             yield f"{name}: {HINTS[name]}"

@@ -124,7 +124,7 @@ class NodeStatus(Struct, frozen=True):
 
     @property
     def initiator(self) -> str:
-        return "the controller" if self.mode is Mode.CONTROLLER else "the pod on it"
+        return "the controller" if self.mode is Mode.CONTROLLER else "the pod on the node"
 
     @property
     def waits_for(self) -> str:
@@ -220,7 +220,7 @@ class NodeWire(objects.Node, frozen=True):
     status: _Status = _Status()
 
 
-def _refusal(wire: NodeWire) -> str:
+def _rejection(wire: NodeWire) -> str:
     shown = (known for known in wire.status.conditions if known.type == CONDITION)
     return next((known.message for known in shown if known.reason in messages.REJECTIONS), "")
 
@@ -236,7 +236,7 @@ def nodes(installed: Installed) -> Resource[NodeWire, ObservedNode]:
             wire.metadata.creation_timestamp,
             installed.selector.items() <= labels.items(),
             labels,
-            _refusal(wire),
+            _rejection(wire),
         )
 
     return Resource(collection_path("v1", "nodes"), NodeWire, transform, lambda wire: wire.metadata.name)
@@ -274,7 +274,7 @@ class FleetView:
         self._view.ledger = ledger
         self._on_change()
 
-    def with_all(self, known: Iterable[ObservedNode], workers: Iterable[Worker | None], ledger: Ledger) -> "FleetView":
+    def add_all(self, known: Iterable[ObservedNode], workers: Iterable[Worker | None], ledger: Ledger) -> "FleetView":
         """Add all objects of a list."""
         for each in known:
             self.node_changed(each.node.name, None, each)

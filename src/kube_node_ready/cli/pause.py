@@ -48,7 +48,7 @@ def body(*, paused: bool) -> bytes:
 
 async def _all(kube: KubeClient, installed: Installed, notes: Notes, *, paused: bool) -> None:
     path, namespace = installed.scope.ledger_path, installed.namespace
-    message = "no node is removed until `resume`" if paused else f"removal is not paused; {_SINGLE}"
+    message = "no node is removed until `resume`" if paused else f"removal is no longer paused; {_SINGLE}"
     try:
         with requires("patch", _CONFIGMAPS, namespace):
             await kube.patch(path, body(paused=paused), PatchKind.MERGE)

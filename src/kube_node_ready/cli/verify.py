@@ -42,7 +42,7 @@ class Options(Struct, frozen=True):
 
 
 class VerificationRequest(Struct, frozen=True):
-    """A node of which a verdict is awaited: that of an attempt above `attempt`."""
+    """A request to verify a node, which the verdict of any attempt above `attempt` completes."""
 
     name: str
     uid: str
@@ -50,7 +50,7 @@ class VerificationRequest(Struct, frozen=True):
 
 
 class _Requested(Struct, frozen=True):
-    """The exit code for all requests."""
+    """The requests that were sent, and the exit code for all of them."""
 
     requests: tuple[VerificationRequest, ...]
     code: int
@@ -165,8 +165,8 @@ async def _write(kube: KubeClient, known: ObservedNode, installed: Installed) ->
 
 
 def _consequence(status: NodeStatus, number: int) -> str:
-    how_long = "even if it fails" if status.mode is Mode.CONTROLLER else "meanwhile"
-    meanwhile = "it stays gated until it passes" if status.gates else f"it stays open, {how_long}"
+    how_long = "even if it fails" if status.mode is Mode.CONTROLLER else "in the meantime"
+    meanwhile = "it stays gated until it passes" if status.gates else f"it stays open {how_long}"
     karpenter = "" if status.node.registered else "; it begins after Karpenter has registered the node"
     return f"requested attempt {number}, which {status.initiator} begins; {meanwhile}{karpenter}"
 
@@ -179,7 +179,7 @@ async def _wait(options: Options, requests: Sequence[VerificationRequest], shown
         return watcher.statuses([request.name for request in requests], now)
 
     def over(watcher: FleetWatcher, _: Sequence[NodeStatus]) -> int | None:
-        verdicts = [verdict(request, _now_called(request, watcher)) for request in requests]
+        verdicts = [verdict(request, _current_node(request, watcher)) for request in requests]
         if None in verdicts:
             return None
         return ExitCode.OK if all(verdicts) else ExitCode.FAILED
@@ -188,11 +188,11 @@ async def _wait(options: Options, requests: Sequence[VerificationRequest], shown
         installed = await cluster.find_installation(kube, options.place.namespace, notes)
         async with following.following(kube, installed, notes) as watcher:
             followed = await following.follow(watcher, shown, choose, over, seconds)
-            messages = sorted(_result(request, _now_called(request, watcher), seconds) for request in requests)
+            messages = sorted(_result(request, _current_node(request, watcher), seconds) for request in requests)
     return Ending(ExitCode.FAILED if followed.code is None else followed.code, followed.last, "\n".join(messages))
 
 
-def _now_called(request: VerificationRequest, watcher: FleetWatcher) -> Node | None:
+def _current_node(request: VerificationRequest, watcher: FleetWatcher) -> Node | None:
     """Return the Node of that name, which can be another one by now."""
     known = watcher.fleet_view.known.get(request.name)
     return known.node if known else None

@@ -147,7 +147,7 @@ class FleetWatcher:
 
 @asynccontextmanager
 async def following(kube: KubeClient, installed: Installed, notes: Notes) -> AsyncIterator[FleetWatcher]:
-    """Filled, and kept true for as long as the block runs."""
+    """Yield a watcher whose cache is synced, and keep it current within the block."""
     watcher = FleetWatcher(kube, installed, notes)
     await watcher.begin()
     watcher.start()
@@ -170,7 +170,7 @@ async def _filled(watcher: FleetWatcher) -> None:
 
 
 async def follow(watcher: FleetWatcher, shown: View, choose: Choose, over: Over, seconds: float | None) -> WatchResult:
-    """Shows what is chosen until it is over, or for so many seconds."""
+    """Show the chosen nodes until `over` returns a code or `seconds` have passed, and return the result."""
     end = time.monotonic() + seconds if seconds is not None else None
     while True:
         now = datetime.now(UTC)

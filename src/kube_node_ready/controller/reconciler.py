@@ -114,7 +114,7 @@ class Reconciler:
             self._cache.waiting.to_announce(name)
         if before is not decision.phase and not decision.effects:
             self._cache.pace.wrote(name)  # a log line without a write, such as "Node waiting"
-        transition_log.phase_changed(before, snapshot, decision, self._policy.reverification)
+        transition_log.phase_changed(before, snapshot, decision, self._policy)
 
     async def _execute(self, snapshot: Snapshot, decision: Decision) -> None:
         for effect in decision.effects:
@@ -132,7 +132,7 @@ class Reconciler:
                     await self._report_rejection(snapshot, effect, error)
                 raise
             except ForeignWorker as error:
-                log("Worker pod not genuine", level="warn", node=snapshot.node.name, error=str(error))
+                log("Foreign worker pod discarded", level="warn", node=snapshot.node.name, error=str(error))
                 number = snapshot.node.record.attempt + 1
                 await self._execute_instead(snapshot, worker_not_genuine(snapshot, number, self._policy, str(error)))
                 return
@@ -158,7 +158,10 @@ class Reconciler:
             self._queue.add(snapshot.node.name)
 
     def _is_lasting(self, node: Node, effect: Effect, error: KubeError) -> bool:
-        """A webhook can reject the patch with a response that looks like a conflict, or always fail with 429 or 5xx."""
+        """Return whether the API server has rejected this release several times in a row.
+
+        A webhook can reject the patch with a response that looks like a conflict, or always fail with 429 or 5xx.
+        """
         if not isinstance(effect, OpenGate) or not error.status:
             return False
         failed = self._failed_releases[node.name] = self._failed_releases.get(node.name, 0) + 1

@@ -2,10 +2,10 @@
 
 from kube_node_ready.log import log
 from kube_node_ready.verification.effects import CloseGate, Decision, Effect, OpenGate, StartAttempt, WriteStatus
-from kube_node_ready.verification.model import Node, Phase, Policy, Reverification, Snapshot
+from kube_node_ready.verification.model import Node, Phase, Policy, Snapshot
 from kube_node_ready.verification.worker_pod import worker_name
 
-_UNSUCCESSFUL = {
+_WARNINGS_BY_PHASE = {
     Phase.FAILED: "Verification failed",
     Phase.EXHAUSTED: "Node exhausted",
     Phase.HELD: "Removal blocked",
@@ -26,9 +26,7 @@ def worker_starting(node: Node, attempt: int) -> None:
     log("Creating worker pod", node=node.name, pod=worker_name(node.uid, attempt), attempt=attempt)
 
 
-def phase_changed(
-    before: Phase | None, snapshot: Snapshot, decision: Decision, rule: Reverification | None = None
-) -> None:
+def phase_changed(before: Phase | None, snapshot: Snapshot, decision: Decision, policy: Policy) -> None:
     node, phase = snapshot.node.name, decision.phase
     if before is phase or any(isinstance(effect, StartAttempt) for effect in decision.effects):
         return  # the creation of the worker is logged
@@ -36,23 +34,25 @@ def phase_changed(
         if _is_proved(decision):
             log("Worker completed successfully", node=node, duration=_duration(snapshot, decision))
         else:
-            failures = max(
-                (effect.record.failures for effect in decision.effects if isinstance(effect, WriteStatus)), default=0
-            )
-            log(
-                "Re-verification failed",
-                level="warn",
-                node=node,
-                failures=failures,
-                threshold=rule.threshold if rule else None,
-                error=decision.reason,
-            )
-    elif text := _UNSUCCESSFUL.get(phase):
+            _reverification_failed(node, decision, policy)
+    elif text := _WARNINGS_BY_PHASE.get(phase):
         log(text, level="warn", node=node, reason=decision.reason)
     elif phase is Phase.WAITING:
         log("Node waiting", node=node, reason=decision.reason)
     else:
         log("Node phase changed", level="debug", node=node, phase=phase, reason=decision.reason)
+
+
+def _reverification_failed(node: str, decision: Decision, policy: Policy) -> None:
+    writes = (effect.record.failures for effect in decision.effects if isinstance(effect, WriteStatus))
+    log(
+        "Re-verification failed",
+        level="warn",
+        node=node,
+        failures=max(writes, default=0),
+        threshold=policy.reverification.threshold if policy.reverification else None,
+        error=decision.reason,
+    )
 
 
 def effect_applied(effect: Effect, decision: Decision, policy: Policy) -> None:

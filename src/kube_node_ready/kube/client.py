@@ -6,6 +6,9 @@ reasons for this client.
 """
 
 import asyncio
+import errno
+import os
+import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -75,7 +78,7 @@ class _Request(Struct, frozen=True):
     max_bytes: int = MAX_BODY_BYTES
 
     def __str__(self) -> str:
-        return f"{self.method} {self.path}"
+        return f"{self.method} {self.path}{'?watch=1' if self.verb == 'watch' else ''}"
 
     def target(self) -> str:
         if not self.params:
@@ -290,4 +293,13 @@ def _as_unreachable(request: _Request, *, is_open: bool = False) -> Iterator[Non
             raise WatchStalled(0, "Silent", "the watch has stalled", str(request)) from error
         raise Unreachable(0, "Unreachable", "no response in time", str(request)) from error
     except OSError as error:
-        raise Unreachable(0, "Unreachable", str(error) or type(error).__name__, str(request)) from error
+        raise Unreachable(0, "Unreachable", _cause(error), str(request)) from error
+
+
+def _cause(error: OSError) -> str:
+    """Return the cause without the number and the address that asyncio adds: they are no help to users."""
+    if isinstance(error, socket.gaierror):
+        return str(error.strerror)
+    if isinstance(error, ConnectionRefusedError):
+        return os.strerror(errno.ECONNREFUSED).lower()
+    return str(error) or type(error).__name__

@@ -20,11 +20,10 @@ import msgspec
 from msgspec import Struct
 
 from kube_node_ready.api.nesting import tolerant
-from kube_node_ready.api.paths import resource_of
+from kube_node_ready.api.paths import resource_of, verb_of
 
 _MESSAGE_BYTES = 2000
 _UID = "metadata.uid"
-_VERBS = {"POST": "create", "PUT": "replace"}
 _MAX_RETRY_AFTER = 60.0  # a server that asks for a day would stop all verifications
 
 
@@ -50,8 +49,8 @@ class KubeError(Exception):
         known = {
             "error": str(self),
             "status": self.status,
-            "verb": _VERBS.get(method, method.lower()),
-            "resource": resource_of(path) if path else "",
+            "verb": verb_of(method, path),
+            "resource": resource_of(path.partition("?")[0]),
         }
         return {name: value for name, value in known.items() if value}
 

@@ -252,7 +252,7 @@ class Informer(Generic[W, T]):
             elif event.type == "ERROR":
                 status = self._readable(wire.decode_status, event.object)
                 raise errors.from_status(
-                    status.code or HTTPStatus.INTERNAL_SERVER_ERROR, status, f"watch {self._resource.path}"
+                    status.code or HTTPStatus.INTERNAL_SERVER_ERROR, status, f"GET {self._resource.path}?watch=1"
                 )
             else:
                 self._on_watch_event(line)

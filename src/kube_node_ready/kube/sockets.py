@@ -1,4 +1,4 @@
-"""Connect a socket, also through a proxy. What asyncio does itself waits for libc's resolver when a program ends."""
+"""Connect a socket, also through a proxy. asyncio's own resolver threads would delay the end of a process."""
 
 import asyncio
 import socket
@@ -23,6 +23,7 @@ _Address = tuple[Any, ...]
 
 
 async def connect(host: str, port: int, proxy: Proxy | None) -> socket.socket:
+    """Return a connected socket that does not block."""
     loop = asyncio.get_running_loop()
     if not proxy:
         return await _connect_to(host, port, loop)

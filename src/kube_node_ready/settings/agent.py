@@ -94,7 +94,9 @@ FIELDS = (
         name="timeout_seconds",
     ),
     _field("check-timeout", worker.SECONDS, "stop each check after this long", name="check_timeout_seconds"),
-    _field("max-retries", Whole(0, worker.MOST_RETRIES), "retry this often quickly after the first failure"),
+    _field(
+        "max-retries", Whole(0, worker.MOST_RETRIES), "retry quickly at most this many times after the first failure"
+    ),
     _field(
         "retry-backoff", worker.BACKOFF, "set the backoff: exponential (1, 2, 4, … s up to 30) or linear (always 1 s)"
     ),
@@ -119,16 +121,16 @@ FIELDS = (
         "connect to a sample of ready pods on other nodes; most must be reached",
         name="connectivity_matrix",
     ),
-    _field("connectivity-sample", worker.SAMPLE, "choose this many of them at random for each attempt"),
+    _field("connectivity-sample", worker.SAMPLE, "sample this many pods on other nodes, at random for each attempt"),
     _field("taint-key", QUALIFIED_NAME, "set the key of the gate, a taint"),
-    _field("taint-value", LABEL_VALUE, "set its value when it is added; any value is removed"),
+    _field("taint-value", LABEL_VALUE, "set the value of the gate when it is added; any value is removed"),
     _field(
         "taint-effect",
         EFFECT,
-        "set its effect: NoSchedule, PreferNoSchedule or NoExecute",
+        "set the effect of the gate: NoSchedule, PreferNoSchedule or NoExecute",
     ),
     _field("verified-label", QUALIFIED_NAME, "set the label of verified nodes"),
-    _field("verified-label-value", LABEL_VALUE, "set its value"),
+    _field("verified-label-value", LABEL_VALUE, "set the value of that label on verified nodes"),
     _field("enable-metrics", worker.SWITCH, "serve /metrics"),
     _field("metrics-port", Whole(0, 65_535), "serve /healthz, /readyz and /metrics on this port"),
     _field("log-level", worker.LEVEL, "set the minimum level: debug, info, warn or error"),
@@ -153,7 +155,11 @@ FIELDS = (
         variable="KUBERNETES_SERVICE_HOST",
     ),
     _field(
-        "k8s-service-port", Whole(1, 65_535), "set its port", name="service_port", variable="KUBERNETES_SERVICE_PORT"
+        "k8s-service-port",
+        Whole(1, 65_535),
+        "set the port of the API server",
+        name="service_port",
+        variable="KUBERNETES_SERVICE_PORT",
     ),
     _field(
         "delete-failed-node",

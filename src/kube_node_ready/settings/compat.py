@@ -41,19 +41,19 @@ _PORT_OR_NONE = f"{_PORT_OF_ALL}, or 0 for no metrics"
 _SWITCH = "true or false"
 _NUMBER = "a whole number"
 FLAGS = (
-    Flag("metrics-bind-address", ":PORT", "metrics.port; 0 disables metrics", _PORT_OR_NONE),
-    Flag("health-probe-bind-address", ":PORT", "health.port", _PORT_OF_ALL),
+    Flag("metrics-bind-address", ":PORT", "set metrics.port; 0 disables metrics", _PORT_OR_NONE),
+    Flag("health-probe-bind-address", ":PORT", "set health.port", _PORT_OF_ALL),
     Flag(
         "zap-log-level",
         "LEVEL",
-        "like --log-level; a number means debug, panic means error",
+        "set the log level, like --log-level; a number means debug, panic means error",
         "debug, info, warn, error, panic or a number",
     ),
-    Flag("zap-encoder", "FORMAT", "like --log-format", "json or console"),
-    Flag("zap-devel", "true|false", "like --log-level=debug --log-format=console", _SWITCH, is_switch=True),
-    Flag("v", "N", f"{_DEBUG_VERBOSITY} or more is like --log-level=debug", _NUMBER, short="v"),
-    Flag("zap-stacktrace-level", "LEVEL", "without effect", "a level"),
-    Flag("zap-time-encoding", "FORMAT", "without effect", "a format"),
+    Flag("zap-encoder", "FORMAT", "set the log format, like --log-format", "json or console"),
+    Flag("zap-devel", "true|false", "log like with --log-level=debug --log-format=console", _SWITCH, is_switch=True),
+    Flag("v", "N", f"set the verbosity; {_DEBUG_VERBOSITY} or more is like --log-level=debug", _NUMBER, short="v"),
+    Flag("zap-stacktrace-level", "LEVEL", "ignored; accepted for compatibility", "a level"),
+    Flag("zap-time-encoding", "FORMAT", "ignored; accepted for compatibility", "a format"),
 )
 _ADDRESS = re.compile(r"(?P<host>.*):(?P<port>[0-9]{1,5})")
 _EVERYWHERE = ("", "0.0.0.0", "[::]")  # noqa: S104  names for what the controller does anyway

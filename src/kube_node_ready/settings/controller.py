@@ -92,7 +92,7 @@ class RemovalConfig(Section, frozen=True):
         int,
         setting(
             COUNT,
-            "If more nodes fail simultaneously, the problem is cluster-wide: no node is removed, and no gate restored.",
+            "If more nodes fail simultaneously, the problem is cluster-wide: no node is removed, no gate restored.",
         ),
     ] = 2
     max_failing_percent: Annotated[float, setting(PERCENT, "The same, as a percentage of the nodes.")] = 20
@@ -124,7 +124,7 @@ class NodeManagement(Section, frozen=True):
     )
     delete_failed_nodes: Annotated[
         bool,
-        setting(BOOLEAN, "Remove exhausted nodes (their NodeClaim, with Karpenter), within `removal`."),
+        setting(BOOLEAN, "Remove exhausted nodes (with Karpenter, their NodeClaims), within the limits of `removal`."),
     ] = False
     removal: Annotated[RemovalConfig, setting(table(RemovalConfig), "The limits of removing nodes.")] = RemovalConfig()
 

@@ -111,18 +111,18 @@ def _announce_release(snapshot: Snapshot) -> Decision:
 
 
 def _require_new_proof(snapshot: Snapshot) -> Decision:
-    """The gate is closed or the label is missing, so the proof on record no longer counts.
+    """Require a new proof, because the gate is closed or the label is missing.
 
     The record alone never opens the gate: a kubelet can write both the record and the label of its own Node. An attempt
     that began before the gate came back proves nothing, so it gets no verdict, and the next attempt has a new number.
     """
-    node, began = snapshot.node, current(snapshot)
+    node, attempt = snapshot.node, current(snapshot)
     contested = node.record.contested + 1 if since_last_verdict(snapshot) < _SETTLED else 0
     reason = messages.proof_required(node)
     if contested >= CONTEST_THRESHOLD:
         reason = messages.contested(contested, reason)
     pending = VerificationRecord(
-        began.number if began else node.record.attempt,
+        attempt.number if attempt else node.record.attempt,
         outcome=Outcome.PENDING,
         at=snapshot.now,
         since=snapshot.now,

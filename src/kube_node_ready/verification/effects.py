@@ -77,7 +77,8 @@ class DiscardAttempt(Struct, frozen=True):
 class RemoveNode(Struct, frozen=True):
     """Delete the node's NodeClaim, if the ledger has not changed since the decision.
 
-    A Node without a NodeClaim is cordoned, or deleted if it still has that version: it might be cordoned meanwhile.
+    A Node without a NodeClaim is cordoned or deleted. It is deleted only in this `version`: another client might have
+    cordoned it since.
     """
 
     node: Node

@@ -127,7 +127,7 @@ def _delete(arguments: SimpleNamespace) -> int:
         namespaces = _namespaces_to_delete(pairs) if arguments.delete_namespace else []
         left = _namespaces_left(pairs, delete=arguments.delete_namespace)
         if arguments.dry_run:
-            _tell_deletion(pairs, namespaces, left)
+            _report_deletion(pairs, namespaces, left)
             return exit_codes.OK
         for document, cluster in pairs:
             apply.remove(
@@ -140,7 +140,7 @@ def _delete(arguments: SimpleNamespace) -> int:
     return exit_codes.OK
 
 
-def _tell_deletion(pairs: Pairs, namespaces: list[tuple[Cluster, Json]], left: list[str]) -> None:
+def _report_deletion(pairs: Pairs, namespaces: list[tuple[Cluster, Json]], left: list[str]) -> None:
     staying: list[str] = []
     for document, cluster in pairs:
         owned = apply.existing(cluster, document.manifest, render(document.input))

@@ -98,8 +98,8 @@ class Progress:
         self._last = ""
         self._bar: Bar | None = None
 
-    def __call__(self, state: Rollout, trouble: str) -> None:
-        line = on_one_line(f"{self._name}: {state}{f'; {trouble}' if trouble else ''}")
+    def __call__(self, state: Rollout, problem: str) -> None:
+        line = on_one_line(f"{self._name}: {state}{f'; {problem}' if problem else ''}")
         if can_redraw(sys.stderr):
             self._bar = self._bar or _started_bar()
             self._bar.update(self._bar.task_ids[0], completed=state.certain, total=state.desired, description=line)

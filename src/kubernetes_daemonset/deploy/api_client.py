@@ -164,7 +164,7 @@ class Cluster:
         for _ in range(limits.MAX_PAGES):
             with self._errors(what):
                 answer = limits.page(self._http, collection(kind, namespace), budget, params=parameters)
-            page = _with_metadata(_understood(answer, what), what)
+            page = _with_metadata(_decoded(answer, what), what)
             del answer
             yield from (_with_metadata(item, what) for item in _list(page.get("items"), what))
             if not (token := page["metadata"].get("continue")):
@@ -176,7 +176,7 @@ class Cluster:
     def _send(self, method: str, where: str, what: str, **options: Any) -> Json:  # noqa: ANN401 - httpx2's own
         with self._errors(what):
             answer = limits.request(self._http, method, where, **options)
-        return _understood(answer, what)
+        return _decoded(answer, what)
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
@@ -202,10 +202,10 @@ def _short(url: object) -> str:
     return str(url)[:MAX_URL_LENGTH]
 
 
-def _understood(answer: httpx2.Response, what: str) -> Json:
+def _decoded(answer: httpx2.Response, what: str) -> Json:
     body = _object(answer)
     if body is None:
-        raise _no_answer_of_a_server(answer, what)
+        raise _not_an_api_server(answer, what)
     if answer.is_success:
         return body
     text = f"{what}: {truncate(str(body.get('message', answer.status_code)), _LONGEST_MESSAGE)}"
@@ -248,7 +248,7 @@ def _with_metadata(value: object, what: str) -> Json:
     return value
 
 
-def _no_answer_of_a_server(answer: httpx2.Response, what: str) -> ClusterError:
+def _not_an_api_server(answer: httpx2.Response, what: str) -> ClusterError:
     # Not `answer.text`: its charset, which the server chooses, can be a codec that decompresses or fails.
     if _HTTPS_ALONE in answer.content:
         address = answer.url.copy_with(path="/", query=None)

@@ -31,12 +31,12 @@ from kubernetes_daemonset.deploy.api_client import (
 )
 from kubernetes_daemonset.deploy.ownership import belongs_to, managed_by_us, other_managers, takeover_blockers
 from kubernetes_daemonset.deploy.plan import Change, Plan, Ref, referenced_objects
-from kubernetes_daemonset.deploy.rollout import Rollout, complaints, rollout, troubles
+from kubernetes_daemonset.deploy.rollout import Rollout, complaints, pod_problems, rollout
 from kubernetes_daemonset.render import naming
 from kubernetes_daemonset.types import Json
 
 _POLL: Final = 0.5  # seconds; one small object is read
-_TROUBLE_EVERY: Final = 4  # polls; there are many pods, and their problems persist
+_PROBLEMS_EVERY: Final = 4  # polls; there are many pods, and their problems persist
 _PRUNED: Final = ("ConfigMap", "Secret", "ServiceAccount", "RoleBinding", "Role", "ClusterRoleBinding", "ClusterRole")
 # The namespace for dry runs of objects whose own namespace does not exist yet. Every cluster has it.
 _STAND_IN: Final = "default"
@@ -163,7 +163,7 @@ def make_namespaces(cluster: Cluster, planned: Plan, report: Report) -> None:
 def apply_plan(
     cluster: Cluster, planned: Plan, *, force: bool = False, created: Sequence[Ref] = (), report: Report
 ) -> None:
-    """Apply the objects in order, except those in `made`, which were just created."""
+    """Apply the objects in order, except those in `created`, which exist already."""
     _apply(cluster, [body for body in planned.objects if Ref.of(body) not in created], report, force=force)
 
 
@@ -201,8 +201,8 @@ def wait(
             if live is None:
                 raise ClusterError(f"{ref} was deleted during the rollout")
             state = rollout(live)
-            if poll % _TROUBLE_EVERY == 0 and not state.done:
-                problems = _troubles(cluster, manifest, live, deadline) or [""]
+            if poll % _PROBLEMS_EVERY == 0 and not state.done:
+                problems = _problems(cluster, manifest, live, deadline) or [""]
         except Unreachable as error:
             problems = [str(error)]
         report(state, problems[0])
@@ -341,7 +341,7 @@ def _unlistable_warning(kinds: Sequence[str]) -> str:
     )
 
 
-def _troubles(cluster: Cluster, manifest: KubernetesDaemonSet, live: Json, deadline: float) -> list[str]:
+def _problems(cluster: Cluster, manifest: KubernetesDaemonSet, live: Json, deadline: float) -> list[str]:
     """Return what blocks the rollout, as far as permissions allow: failing pods, or pods that cannot be created.
 
     A kubelet can create mirror pods with the agent's labels that are nested too deeply, or as large as an object can
@@ -352,7 +352,7 @@ def _troubles(cluster: Cluster, manifest: KubernetesDaemonSet, live: Json, deadl
     budget = limits.Budget(left_seconds=seconds, page_bytes=_EXPLANATION_PAGE)
     about = {"involvedObject.uid": live["metadata"]["uid"]}
     notes: list[str] = []
-    found = troubles(_readable(cluster.list("Pod", ref.namespace, naming.selector(manifest), budget=budget), notes))
+    found = pod_problems(_readable(cluster.list("Pod", ref.namespace, naming.selector(manifest), budget=budget), notes))
     if not found:
         found = complaints(_readable(cluster.list("Event", ref.namespace, {}, about, budget), notes))[:1]
     return found + notes

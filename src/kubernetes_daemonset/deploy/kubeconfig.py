@@ -13,7 +13,10 @@ from kubernetes_daemonset.deploy.transport import KubeconfigTransport
 
 
 def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
-    """By that file and context; without a file by KUBECONFIG, as a pod's account, or by ~/.kube/config."""
+    """Return a client for this kubeconfig and context.
+
+    Without a file, use KUBECONFIG, the pod's ServiceAccount or ~/.kube/config, in this order.
+    """
     try:
         connection = connections.load(kubeconfig, context)
         transport = KubeconfigTransport(connection)
@@ -40,6 +43,7 @@ class Contexts:
 
 
 def contexts(kubeconfig: Path | None) -> Contexts:
+    """Return the contexts and clusters that the kubeconfig names."""
     try:
         config = kubeconfigs.read(kubeconfig)
         current = config.current_context or None

@@ -58,12 +58,12 @@ def rollout(daemon_set: Json) -> Rollout:
     )
 
 
-def troubles(pods: Iterable[Json]) -> list[str]:
+def pod_problems(pods: Iterable[Json]) -> list[str]:
     """Return why pods are not running, the most frequent reason first, as in `kubectl describe`.
 
     Kubelets write these texts, so of each pod only a short one is kept.
     """
-    reasons = Counter(truncate(reason, _LONGEST) for pod in pods if (reason := _trouble(pod)))
+    reasons = Counter(truncate(reason, _LONGEST) for pod in pods if (reason := _problem(pod)))
     lines = [f"{durations.plural(count, 'pod')}: {reason}" for reason, count in reasons.most_common(_MOST)]
     return [*lines, *([f"and {len(reasons) - _MOST} more reasons"] if len(reasons) > _MOST else [])]
 
@@ -81,7 +81,7 @@ def _dated(event: Json) -> tuple[str, str]:
     return truncate(date, _LONGEST), f"{truncate(reason, _LONGEST)}: {truncate(message, _LONGEST)}"
 
 
-def _trouble(pod: Json) -> str:
+def _problem(pod: Json) -> str:
     status = pod.get("status", {})
     for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
         waiting = container.get("state", {}).get("waiting", {})

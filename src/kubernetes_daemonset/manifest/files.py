@@ -5,9 +5,7 @@ from typing import BinaryIO
 
 from kubekit.diagnostics import Diagnostic, Location
 from kubernetes_daemonset.errors import UnreadableFileError
-
-_MOST_MIB = 16
-"""The API server stores 1.5 MiB per object, and a YAML parser needs minutes for more than this."""
+from kubernetes_daemonset.manifest.yamltree import MAX_BYTES
 
 
 def content(path: Path) -> bytes:
@@ -21,13 +19,8 @@ def content(path: Path) -> bytes:
 
 def whole(stream: BinaryIO, name: str) -> bytes:
     """Return everything in the stream. Too much of it, such as that of /dev/zero, is an error."""
-    content = stream.read(_MOST_MIB * 2**20 + 1)
-    if len(content) > _MOST_MIB * 2**20:
-        raise UnreadableFileError(
-            [
-                Diagnostic(
-                    "", f"cannot be read: it has more than {_MOST_MIB} MiB; expected at most 4 MiB", Location(name)
-                )
-            ]
-        )
+    content = stream.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        reason = f"cannot be read: it is too large; expected at most {MAX_BYTES >> 20} MiB"
+        raise UnreadableFileError([Diagnostic("", reason, Location(name))])
     return content

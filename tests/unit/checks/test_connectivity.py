@@ -235,7 +235,7 @@ def test_without_the_right_and_without_peers_there_is_nothing_to_check(
         with pytest.raises(NotApplicableError, match=r"set connectivitySelector and add the RBAC rule .*\[\"pods\"\]"):
             connectivity.reaches_other_nodes(fake.access, without_peers(1), Deadline(30))
     (line,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (line["level"], line["msg"]) == ("warn", "Pods forbidden, connectivity not checked")
+    assert (line["level"], line["msg"]) == ("warn", "Connectivity check skipped")
     fake.answers[PODS] = http_json({"message": "down"}, 503)
     with pytest.raises(InconclusiveError):
         connectivity.reaches_other_nodes(fake.access, without_peers(1), Deadline(30))

@@ -94,7 +94,7 @@ def a_fleet_view(
     into: Installed | None = None,
 ) -> FleetView:
     known = [ObservedNode(node, "1", START - DAY) for node in nodes]
-    return FleetView(into or Installed(POLICY, "kube-system", slots=9)).with_all(known, workers, book)
+    return FleetView(into or Installed(POLICY, "kube-system", slots=9)).add_all(known, workers, book)
 
 
 def statuses(*nodes: Node, **more: Any) -> list[NodeStatus]:  # noqa: ANN401  as a_fleet_view's
@@ -142,7 +142,9 @@ class TestWaitReasons:
         assert explain_text.headline(node_status(unlabelled)).startswith("a is verifying: open meanwhile: ")
         assert "open" not in node_status(gated("a", asked)).waits_for
 
-    @pytest.mark.parametrize(("mode", "who"), [(Mode.CONTROLLER, "the controller"), (Mode.DAEMONSET, "the pod on it")])
+    @pytest.mark.parametrize(
+        ("mode", "who"), [(Mode.CONTROLLER, "the controller"), (Mode.DAEMONSET, "the pod on the node")]
+    )
     def test_the_source_of_the_next_attempt_is_shown(self, mode: Mode, who: str) -> None:
         described = node_status(gated("a"), into=Installed(POLICY, "kube-system", mode, slots=1))
         assert described.waits_for == f"{who} to begin attempt 1"
@@ -294,7 +296,7 @@ class TestTheTable:
 
 class TestTheChoice:
     def chosen(self, *nodes: ObservedNode, **options: Any) -> list[str]:  # noqa: ANN401  as Options'
-        fleet_view = FleetView(Installed(POLICY, "kube-system", slots=9)).with_all(nodes, (), removal_ledger.EMPTY)
+        fleet_view = FleetView(Installed(POLICY, "kube-system", slots=9)).add_all(nodes, (), removal_ledger.EMPTY)
         found = fleet_view.statuses(fleet_view.known, START)
         return [each.name for each in status._chosen(found, status.Options(ClusterLocation("kube-system"), **options))]
 
@@ -499,8 +501,9 @@ class TestExplain:
         )
         text = self.described(node, workers=(a_worker(node, 2, state=State.FAILED, finished=True, report=report),))
         assert "Gate: Closed by node-ready/unverified:NoSchedule" in text
-        assert "Attempts: It failed twice in a row" in text
+        assert "Attempts: It has failed twice in a row" in text
         assert "Checks of the last attempt: dns example.com  FAILED   10003 ms  timed out after 10 s" in text
+        assert f"Next steps: dns: {explain_text.HINTS['dns']}" in text
 
     def test_checks_with_names_that_no_check_has_are_not_shown(self) -> None:
         """A kubelet could write a command into the record of its own Node."""
@@ -520,7 +523,7 @@ class TestExplain:
         assert f"dns example.com  {shown}  " in text
         assert "Next: Attempt 3 begins in 2 s (at 2026-01-01T00:00:01Z)." in text
         assert "Removal: Never: nodeManagement.deleteFailedNodes is false." in text
-        assert f"Next steps: dns: {explain_text.HINTS['dns']}" in text
+        assert explain_text.HINTS["dns"] not in text, "only what failed needs advice"
         assert "Next steps: kubectl logs --namespace=kube-system worker-2" in text
 
     def test_a_check_that_did_not_apply_is_not_shown_as_passed(self) -> None:
@@ -541,6 +544,10 @@ class TestExplain:
         text = self.described(gated("a", failed()), into=installation.defaults("nowhere"))
         assert "Removal: Unknown: the configuration cannot be read." in text
         assert "in a row it is exhausted" not in text
+
+    def test_an_exhausted_node_is_called_exhausted(self) -> None:
+        text = self.described(gated("a", failed(5)))
+        assert "It has failed 5 times in a row, for 1 s. So it is exhausted: retried rarely" in text
 
     def test_a_removable_node_has_the_budgets_numbers(self) -> None:
         text = self.described(gated("a", failed(5)), Installed(REMOVING, "kube-system", slots=9))
@@ -789,7 +796,7 @@ def test_until_verified_requires_a_record(node: Node, code: int, words: str) -> 
 
 def test_a_gate_counts_for_explicitly_named_nodes() -> None:
     known = [ObservedNode(gated("a"), "1", START, selected=False)]
-    fleet_view = FleetView(Installed(POLICY, "kube-system")).with_all(known, (), removal_ledger.EMPTY)
+    fleet_view = FleetView(Installed(POLICY, "kube-system")).add_all(known, (), removal_ledger.EMPTY)
     seen = fleet_view.statuses(fleet_view.known, START)
     assert (status.needs_attention(seen), status.needs_attention(seen, named=True)) == (0, 1)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kube_node_ready.controller.error_log import ErrorLog
-from kube_node_ready.kube.errors import Conflict, KubeError, Rejected
+from kube_node_ready.kube.errors import Conflict, KubeError, Rejected, Throttled, Unreachable
 
 
 def test_one_api_error_is_logged_in_ten_seconds(
@@ -32,6 +32,27 @@ def test_one_api_error_is_logged_in_ten_seconds(
             Rejected(403, "Forbidden", "denied", "POST /api/v1/namespaces/b/pods"),
             {"error": "POST /api/v1/namespaces/b/pods: denied (403 Forbidden)", "status": 403, "verb": "create"}
             | {"resource": "pods"},
+        ),
+        (
+            Throttled(429, "TooManyRequests", "later", "GET /api/v1/namespaces/b/pods"),
+            {"error": "GET /api/v1/namespaces/b/pods: later (429 TooManyRequests)", "status": 429, "verb": "list"}
+            | {"resource": "pods"},
+        ),
+        (
+            Rejected(403, "Forbidden", "denied", "GET /api/v1/nodes?watch=1"),
+            {"error": "GET /api/v1/nodes?watch=1: denied (403 Forbidden)", "status": 403, "verb": "watch"}
+            | {"resource": "nodes"},
+        ),
+        (
+            Unreachable(
+                0, "Unreachable", "no response in time", "PUT /apis/coordination.k8s.io/v1/namespaces/b/leases/c"
+            ),
+            {"error": "PUT /apis/coordination.k8s.io/v1/namespaces/b/leases/c: no response in time", "verb": "update"}
+            | {"resource": "leases"},
+        ),
+        (
+            Rejected(403, "Forbidden", "denied", "GET /api/v1/nodes/a"),
+            {"error": "GET /api/v1/nodes/a: denied (403 Forbidden)", "status": 403, "verb": "get", "resource": "nodes"},
         ),
         (Conflict(0, "Unusable", "pod a must be created again"), {"error": "pod a must be created again"}),
     ],

@@ -4,11 +4,13 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from kube_node_ready.api.record import Cause, Outcome, VerificationRecord
 from kube_node_ready.controller import transition_log
 from kube_node_ready.verification.effects import Decision, StartAttempt, WriteStatus
 from kube_node_ready.verification.model import Node, Phase, Reverification, Snapshot, State, Worker
+from tests.support.model_cluster import POLICY
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = Node("a", "uid-a")
@@ -18,7 +20,7 @@ def test_a_decision_alone_logs_no_creation_of_a_worker(capsys: pytest.CaptureFix
     """A dry run decides the same, and creates nothing."""
     snapshot = Snapshot(NOW, NODE)
     transition_log.phase_changed(
-        None, snapshot, Decision(Phase.VERIFYING, "attempt 1 begins", (StartAttempt(NODE, 1),))
+        None, snapshot, Decision(Phase.VERIFYING, "attempt 1 begins", (StartAttempt(NODE, 1),)), POLICY
     )
     assert "Creating worker pod" not in capsys.readouterr().out
 
@@ -33,9 +35,8 @@ def test_a_failed_re_verification_is_logged_with_failures_and_threshold(capsys: 
     record = VerificationRecord(2, failures=2, outcome=Outcome.PASSED, cause=Cause.CHECKS, reason="dns: timeout")
     worker = Worker("worker", "uid", NODE.uid, number=2, state=State.FAILED)
     decision = Decision(Phase.VERIFIED, record.reason, (WriteStatus(NODE, record),), verdict=worker)
-    transition_log.phase_changed(
-        None, Snapshot(NOW, NODE), decision, Reverification(interval=timedelta(hours=1), threshold=3)
-    )
+    policy = replace(POLICY, reverification=Reverification(interval=timedelta(hours=1), threshold=3))
+    transition_log.phase_changed(None, Snapshot(NOW, NODE), decision, policy)
     line = json.loads(capsys.readouterr().out)
     expected = {"msg": "Re-verification failed", "node": "a", "failures": 2, "threshold": 3, "error": "dns: timeout"}
     assert line.items() >= expected.items()
@@ -51,6 +52,6 @@ def test_a_failed_re_verification_is_logged_with_failures_and_threshold(capsys: 
     ],
 )
 def test_transitions_have_constant_texts(phase: Phase, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    transition_log.phase_changed(None, Snapshot(NOW, NODE), Decision(phase, "why"))
+    transition_log.phase_changed(None, Snapshot(NOW, NODE), Decision(phase, "why"), POLICY)
     line = json.loads(capsys.readouterr().out)
     assert line.items() >= {"msg": text, "node": "a", "reason": "why"}.items()

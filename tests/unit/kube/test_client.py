@@ -1,12 +1,13 @@
 """Writes require the Lease: without it nothing is written."""
 
 import asyncio
+import socket
 import ssl
 from typing import Any
 
 import pytest
 
-from kube_node_ready.kube import errors
+from kube_node_ready.kube import client, errors
 from kube_node_ready.kube.access import Access, TokenSource
 from kube_node_ready.kube.client import Call, KubeClient
 from kube_node_ready.kube.errors import AccessError, KubeError, Unreachable
@@ -123,3 +124,18 @@ async def test_an_event_beyond_its_limit_ends_the_watch(piece: bytes, monkeypatc
                 async for line in found:
                     lines.append(line)  # noqa: PERF401  what came before the error counts
         assert lines == [b"whole"]
+
+
+@on_both_loops
+async def test_a_failed_connection_is_described_in_words() -> None:
+    async with KubeClient(access_to(1)) as kube:
+        with pytest.raises(Unreachable) as caught:
+            await kube.get("/api")
+    assert caught.value.message == "connection refused"
+
+
+def test_a_name_that_does_not_resolve_is_described_in_words() -> None:
+    error = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    with pytest.raises(Unreachable) as caught, client._as_unreachable(client._Request("get", "GET", "/api", {})):
+        raise error
+    assert caught.value.message == "Name or service not known"

@@ -220,7 +220,6 @@ def test_all_errors_are_reported_together() -> None:
 def test_no_error_hides_another() -> None:
     reported = errors(
         "--max-retrys=3",
-        "chek",
         "--mode",
         "--log-level=loud",
         NODE_NAME="",
@@ -231,7 +230,6 @@ def test_no_error_hides_another() -> None:
     )
     assert [text.partition(":")[0] for text in reported] == [
         "--max-retrys",
-        'unknown command "chek"; did you mean check?',
         "--mode",
         "KUBE_NODE_READY_WORKER_CONFIG",
         "MAX_RETRIES",
@@ -263,6 +261,7 @@ def test_what_only_follows_from_another_error_is_not_reported(words: list[str], 
         (["--xyzzy"], "--xyzzy: unknown flag; --help lists all of them"),
         (["--max"], "--max: unknown flag; --help lists all of them"),
         (["chek"], 'unknown command "chek"; did you mean check?'),
+        (["explian", "node-3", "--mode=often"], 'unknown command "explian"; did you mean explain?'),
         (["--mode"], "--mode: is missing its value; expected once or continuous"),
     ],
 )

@@ -252,7 +252,9 @@ def passed_dns() -> None:
 SAID: Final[dict[str, Callable[[], object]]] = {
     "Node added to queue": lambda: transition_log.node_queued(None, GATED, POLICY),
     "Creating worker pod": lambda: transition_log.worker_starting(GATED, 1),
-    "Worker completed successfully": lambda: transition_log.phase_changed(None, Snapshot(NOW, GATED), passed_worker()),
+    "Worker completed successfully": lambda: transition_log.phase_changed(
+        None, Snapshot(NOW, GATED), passed_worker(), POLICY
+    ),
     "Node verified": lambda: transition_log.effect_applied(
         OpenGate(GATED, VerificationRecord(1)), passed_worker(), POLICY
     ),

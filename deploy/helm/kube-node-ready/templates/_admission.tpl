@@ -1,5 +1,5 @@
 {{/*
-"true" if there is to be a policy, else empty. A plain `helm template` or `--dry-run` asks no cluster: Helm then has a list
+"true" if there is to be a policy, else empty. A plain `helm template` or `--dry-run` does not contact a cluster: Helm then has a list
 of API versions of its own, without a single kind. Leaving the policies out there would silently install the chart
 without them, so they are rendered; a cluster that does not support them rejects them.
 */}}

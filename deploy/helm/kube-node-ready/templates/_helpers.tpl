@@ -125,8 +125,8 @@ pullPolicy: {{ $own.pullPolicy | default $top.pullPolicy }}
 {{- if eq $image.repository "ghcr.io/imunhatep/kube-node-ready" }}
 
 THE IMAGE IS THE GO VERSION'S: {{ $image.repository }}. Its programs do not read what this chart writes, so no node passes.
-Remove image, controller.image, daemonset.image and controller.config.worker.image from values that were written for the
-Go version, and set image.repository to an image of this one.
+Remove these values if they were written for the Go version: image, controller.image, daemonset.image and
+controller.config.worker.image. Then set image.repository to an image of this version.
 {{- end }}
 {{- if not (include "kube-node-ready.image.hasRegistry" $image.repository) }}
 

@@ -67,7 +67,10 @@ def targets_choose_nothing(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
 def required_agents_are_not_awaited(manifest: KubernetesDaemonSet) -> Iterator[Finding]:
     if manifest.spec.require_on_new_nodes:
         text = "kube-node-ready does not wait for required agents yet, so new nodes are verified without this one"
-        yield Finding("spec.require_on_new_nodes", f"{text}; expected false unless another tool reads the mark")
+        yield Finding(
+            "spec.require_on_new_nodes",
+            f"{text}; expected false unless another tool reads the annotation node-ready/required",
+        )
 
 
 def valid_docker_config(stack_input: KubernetesDaemonSetStackInput) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubernetes_daemonset.deploy.rollout import complaints, rollout, troubles
+from kubernetes_daemonset.deploy.rollout import complaints, pod_problems, rollout
 
 
 def a_daemon_set(*, desired: int, updated: int, available: int, observed: int = 2, **strategy: str) -> dict[str, Any]:
@@ -58,11 +58,14 @@ def test_reasons_are_counted_and_the_most_frequent_comes_first() -> None:
         {"status": starting},
         {},
     ]
-    assert troubles(pods) == ["2 pods: agent is waiting: ErrImagePull (no)", "1 pod: cannot be scheduled: 0/3 nodes"]
+    assert pod_problems(pods) == [
+        "2 pods: agent is waiting: ErrImagePull (no)",
+        "1 pod: cannot be scheduled: 0/3 nodes",
+    ]
 
 
 def test_an_evicted_pod_is_reported() -> None:
-    assert troubles([{"status": {"phase": "Failed", "reason": "Evicted", "message": "disk"}}]) == [
+    assert pod_problems([{"status": {"phase": "Failed", "reason": "Evicted", "message": "disk"}}]) == [
         "1 pod: Evicted: disk"
     ]
 
@@ -78,7 +81,7 @@ def test_the_latest_event_comes_first_and_once() -> None:
 def test_of_long_and_many_reasons_a_part_is_kept() -> None:
     """Kubelets write them: 20 lines of about 1,000 characters explain enough."""
     pods = [{"status": {"phase": "Failed", "reason": f"{number}{'x' * 10_000}"}} for number in range(30)]
-    lines = troubles(pods)
+    lines = pod_problems(pods)
     assert lines[-1] == "and 10 more reasons"
     assert len("".join(lines)) < 21_000
     event = {"type": "Warning", "reason": "r" * 10_000, "message": "m" * 10_000}

@@ -416,7 +416,7 @@ WARNED: Final = [
         {"spec.require_on_new_nodes": True},
         "spec.require_on_new_nodes",
         "kube-node-ready does not wait for required agents yet, so new nodes are verified without this one; expected"
-        " false unless another tool reads the mark",
+        " false unless another tool reads the annotation node-ready/required",
         {},
     ),
     Warned(
