@@ -148,7 +148,7 @@ def test_the_connectivity_matrix_does_not_hold_the_node(
         port = free.getsockname()[1]
     variables = given | {"DNS_TEST_DOMAINS": "localhost", "METRICS_PORT": str(port)}
     with agent(granted, prefix, tmp_path, service, **variables) as log:
-        (line,) = [json.loads(line) for line in log.read_text().splitlines() if "Pods forbidden" in line]
+        (line,) = [json.loads(line) for line in log.read_text().splitlines() if "Connectivity check skipped" in line]
     assert line["rule"] == 'apiGroups: [""], resources: ["pods"], verbs: ["list"]'
 
 
