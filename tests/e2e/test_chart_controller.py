@@ -5,13 +5,14 @@ The tests share a cluster and follow one another; each leaves three healthy node
 
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.coordination_v1 import Lease
-from lightkube.resources.core_v1 import Pod
+from lightkube.resources.core_v1 import Node, Pod
 
 import lab
 from demo import image as release_image
@@ -20,6 +21,7 @@ from kube_node_ready.checks import dns_client
 from kube_node_ready.verification import worker_pod
 from lab import images
 from tests.attacks.kubelet import kubelets
+from tests.support import pages
 from tests.support.chart import CHART
 from tests.support.chart_cluster import (
     GATE,
@@ -41,6 +43,7 @@ NODES = ("a", "b", "c")
 CONTROLLER = "kube-node-ready-controller"
 DOMAINS = ["kubernetes.default.svc.cluster.local", "example.com"]
 UNKNOWN = "no-such-name.example"
+_JOIN_SECONDS = 180
 DNS_ENDPOINTS = ("get", "endpointslices", "--namespace=kube-system", "--output=yaml")
 VALUES: dict[str, Any] = {
     "image": {"repository": release_image.REPOSITORY},
@@ -242,6 +245,32 @@ def test_a_new_leader_releases_only_proved_nodes(site: Guarded) -> None:
     sound.delete()
     broken.delete()
     site.release.upgrade({"controller": {"replicas": 1}})
+
+
+def test_a_node_that_joins_without_the_gate_has_it_from_its_first_appearance(site: Guarded) -> None:
+    (turn_on,) = pages.section("Turn it on", pages.GATE_AT_BIRTH).commands
+    site.release.run(turn_on)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(_first_appearance, site, "d")
+        site.plane.start_nodes("d", labels=REAL)
+        assert GATE in first.result()
+    try:
+        site.until("its gate is open", lambda: site.is_released("d"))
+        assert is_proved(site.node("d"))
+        site.plane.nodes["d"].reboot()
+        assert site.is_released("d"), "it did not register again"
+        assert site.is_released(*NODES), "nodes that exist are not changed"
+    finally:
+        site.plane.nodes.pop("d").stop()
+        site.plane.client.delete(Node, "d")
+
+
+def _first_appearance(site: Guarded, name: str) -> list[lab.Taint]:
+    """Return the taints of a node in the first event about it."""
+    events = site.plane.client.watch(Node, fields={"metadata.name": name}, server_timeout=_JOIN_SECONDS)
+    node = next(node for _, node in events)
+    taints = (node.spec and node.spec.taints) or []
+    return [lab.Taint(taint.key, taint.effect, taint.value or "") for taint in taints]
 
 
 def test_the_documented_uninstall_frees_all_nodes_and_leaves_no_object(installed: Guarded) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 import lab
-from tests.support.chart import CHART
+from tests.support.chart import CHART, ROOT
 
 README = CHART / "README.md"
 NAME = "kube-node-ready"
@@ -43,22 +43,24 @@ class Release:
 
     def uninstall(self) -> None:
         """By the first command that the README has for it."""
-        self._shell(self._documented("Uninstall")[0])
+        self.run(self._documented("Uninstall")[0])
 
     def clean_up_as_documented(self) -> None:
         """By the others."""
         for command in self._documented("Uninstall")[1:]:
-            self._shell(command)
+            self.run(command)
 
     def _documented(self, section: str) -> list[str]:
-        """The commands of this section of the README, for this release."""
+        """The commands of this section of the README."""
         text = README.read_text().partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-        found = re.findall(r"(?m)^    (\S.*)$", text)
-        return [command.replace("--namespace kube-system", f"--namespace {self.namespace}") for command in found]
+        return re.findall(r"(?m)^    (\S.*)$", text)
 
-    def _shell(self, command: str) -> None:
-        """A shell as people have it: Helm, kubectl, and a way to the cluster."""
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=self._around)
+    def run(self, command: str) -> None:
+        """Run a documented command for this release, in a shell with Helm, kubectl and access to the cluster."""
+        command = command.replace("--namespace kube-system", f"--namespace {self.namespace}")
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False, env=self._around
+        )
         # As the README says, and as the others must not.
         complains_of_other_nodes = command.startswith("kubectl taint ") and "not found" in done.stderr
         assert done.returncode == 0 or complains_of_other_nodes, f"{command}: {done.stderr}"

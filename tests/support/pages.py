@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tests.support.shell import ROOT
 
 README = "README.md"
+GATE_AT_BIRTH = "docs/how-to/gate-at-birth.md"
 INSTALL = "docs/how-to/install.md"
 ROLLOUT = "docs/how-to/rollout.md"
 TROUBLESHOOTING = "docs/how-to/troubleshooting.md"

@@ -13,6 +13,7 @@ KARPENTER = "docs/how-to/karpenter.md"
 EXAMPLES = "docs/daemonset/examples.md"
 """Run by tests/unit/component and tests/cluster."""
 RUN_ON_NODES = {
+    pages.GATE_AT_BIRTH: {"Turn it on"},
     pages.INSTALL: {"Controller mode", "DaemonSet mode"},
     pages.README: {"Install"},
     pages.ROLLOUT: {"1. Dry run"},
