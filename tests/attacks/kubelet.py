@@ -11,6 +11,7 @@ What Kubernetes 1.36 permits was tried on a real API server; tests/attacks/test_
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ Json = dict[str, Any]
 MIRROR = "kubernetes.io/config.mirror"
 IMAGE = "attacker.example/worker:1"
 WORKER_LABELS = {"app": "kube-node-ready", "component": "worker"}
+_PATIENCE_SECONDS = 30
 _CAPACITY = {"cpu": "16", "memory": "64Gi", "pods": "500", "ephemeral-storage": "100Gi"}
 
 
@@ -102,8 +104,21 @@ class Kubelet:
             "terminationGracePeriodSeconds": 0,
             "tolerations": [{"operator": "Exists"}],
         }
-        self.client.create(pod_of({"metadata": metadata, "spec": spec}))
+        pod = pod_of({"metadata": metadata, "spec": spec})
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while not self._is_created(pod, is_last=time.monotonic() > end):
+            time.sleep(0.1)
         return name
+
+    def _is_created(self, pod: Pod, *, is_last: bool) -> bool:
+        """Create the pod, or return False if NodeRestriction does not know the node yet: its cache lags behind."""
+        try:
+            self.client.create(pod)
+        except ApiError as error:
+            if is_last or f'node "{self.node}" not found' not in str(error):
+                raise
+            return False
+        return True
 
     def end(self, pod: str, namespace: str, exit_code: int) -> None:
         """Report that the pod's container named `worker` ended with this code."""
