@@ -11,6 +11,10 @@ from tests.support.chart_values import ONCE
 KIND = "MutatingAdmissionPolicy"
 MUTATING = f"admissionregistration.k8s.io/v1/{KIND}"
 TAINT = {"key": "a/b", "value": "c", "effect": "NoExecute"}
+EXPRESSION = {"key": "pool", "operator": "In", "values": ["gpu"]}
+AFFINITY = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [EXPRESSION]}]}
+}
 ON = {"gate": {"atBirth": {"enabled": True}}}
 
 
@@ -44,6 +48,9 @@ def test_a_cluster_that_does_not_serve_it_is_rejected_with_the_alternatives() ->
         ({"config": {"dryRun": True}}, "with controller.config.dryRun"),
         ({**ONCE, "daemonset": {"config": {"dryRun": True}}}, "with daemonset.config.dryRun"),
         ({"controller": {"config": {"nodeManagement": {"taints": []}}}}, "without a gate"),
+        ({**ONCE, "daemonset": {"nodeAffinity": AFFINITY}}, "expected daemonset.nodeSelector instead"),
+        ({**ONCE, "daemonset": {"affinity": {"nodeAffinity": AFFINITY}}}, "expected daemonset.nodeSelector instead"),
+        ({"config": {"taintKey": f"{'a.' * 127}a/b"}}, "expected a prefix of at most 253 characters"),
         ({"gate": {"atBirth": {"enabled": "yes"}}}, "enabled"),
         ({"gate": {"atBirth": {"nodeSelector": {"pool": "gpu"}}}}, "pool"),
     ],
@@ -77,6 +84,12 @@ def test_it_adds_the_gate_that_is_configured(values: Mapping[str, Any]) -> None:
 def test_it_gates_only_nodes_that_this_release_verifies(values: Mapping[str, Any]) -> None:
     conditions = {one["name"]: one["expression"] for one in policy(values)["spec"]["matchConditions"]}
     assert '"pool":"gpu"' in conditions["verified-by-this-release"]
+
+
+def test_a_gate_without_a_value_is_added_without_one() -> None:
+    taint = {"key": "a/b", "effect": "NoExecute"}
+    values = {"controller": {"config": {"nodeManagement": {"taints": [taint]}}}}
+    assert 'key: "a/b", value: "", effect: "NoExecute"' in added(values)
 
 
 def test_nodes_join_if_the_policy_cannot_be_evaluated() -> None:

@@ -21,10 +21,13 @@ a cluster that does not support it rejects it.
 {{- end -}}
 {{- $gate := first $management.taints -}}
 {{- $selector := $management.nodeSelector | default dict -}}
-{{- dict "key" $gate.key "value" $gate.value "effect" $gate.effect "label" $management.verifiedLabel.key "nodeSelector" $selector | toYaml -}}
+{{- dict "key" $gate.key "value" ($gate.value | default "") "effect" $gate.effect "label" $management.verifiedLabel.key "nodeSelector" $selector | toYaml -}}
 {{- else -}}
 {{- $config := include "kube-node-ready.daemonset.config" . | fromYaml -}}
 {{- include "kube-node-ready.birth.opens" (list "daemonset.config.dryRun" $config.dryRun) -}}
+{{- if or .Values.daemonset.nodeAffinity .Values.daemonset.affinity.nodeAffinity -}}
+{{- fail "gate.atBirth.enabled: true is invalid with node affinity of the DaemonSet; expected daemonset.nodeSelector instead, because the policy cannot evaluate node affinity and would gate nodes without a pod" -}}
+{{- end -}}
 {{- $selector := .Values.daemonset.nodeSelector | default dict -}}
 {{- dict "key" $config.taintKey "value" $config.taintValue "effect" $config.taintEffect "label" $config.verifiedLabel "nodeSelector" $selector | toYaml -}}
 {{- end -}}
