@@ -6,7 +6,6 @@ allowed to do is the API server's own answer.
 
 import itertools
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +23,7 @@ from tests.support import chart_release, configs, rbac
 from tests.support.agent_live import VALUES, a_world, command, environment_of
 from tests.support.chart_release import Release
 from tests.support.chart_run import a_run
-from tests.support.check_servers import LOOPBACK
+from tests.support.ports import unused_port
 from tests.support.removal import LEDGER, nodeclaims
 from tests.support.scenarios.agent import CONTINUOUS, is_gated, is_released, released
 
@@ -146,7 +145,7 @@ def _work(release: Release, account: str, mounted: Path) -> None:
 def test_the_daemonset(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
     with _daemonset(plane, prefix, enableConnectivityMatrix=True) as release:
         with a_world(release, prefix, tmp_path) as world:
-            released(world, *CONTINUOUS, f"--metrics-port={_a_free_port()}")
+            released(world, *CONTINUOUS, f"--metrics-port={unused_port()}")
             world.break_network()
             world.until("the gate is closed", lambda: is_gated(world))
             world.heal_network()
@@ -157,7 +156,7 @@ def test_the_daemonset(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
 def test_a_daemonset_in_dry_run(plane: lab.Plane, prefix: str, tmp_path: Path) -> None:
     with _daemonset(plane, prefix, dryRun=True) as release:
         release.mount(tmp_path)
-        environment = environment_of(release, plane.api_endpoint, NODE_NAME="any", METRICS_PORT=str(_a_free_port()))
+        environment = environment_of(release, plane.api_endpoint, NODE_NAME="any", METRICS_PORT=str(unused_port()))
         with subprocess.Popen(command(tmp_path), env=environment, stdout=subprocess.PIPE, text=True) as looking:
             assert looking.stdout
             assert any("Dry run: no changes made" in line for line in looking.stdout)
@@ -174,11 +173,6 @@ def _daemonset(plane: lab.Plane, namespace: str, **config: object) -> Iterator[R
         yield release
     finally:
         release.uninstall()
-
-
-def _a_free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")

@@ -21,6 +21,7 @@ from kube_node_ready.verification.model import State
 from lab import waiting
 from tests.support.controller_process import COMMAND, Operator, a_config, operating
 from tests.support.faulty_proxy import Stalls
+from tests.support.ports import unused_port
 from tests.support.shell import ROOT
 from tests.support.site import Site, a_site, bad_route
 
@@ -216,9 +217,9 @@ def test_series_exist_from_the_start_and_end_with_their_node(site: Site, tmp_pat
 
 def test_metrics_and_probes_have_separate_ports(plane: lab.Plane, tmp_path: Path) -> None:
     """Probes must not need the permission to read metrics."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    config = a_config("default", metrics={"port": port}, nodeManagement={"nodeSelector": {"nobody": "bears-this"}})
+    config = a_config(
+        "default", metrics={"port": unused_port()}, nodeManagement={"nodeSelector": {"nobody": "bears-this"}}
+    )
     with operating(tmp_path, plane.kubeconfig(), config) as operator:
         assert "kube_node_ready_build_info" in operator.ask("/metrics", server=0)
         assert operator.ask("/healthz", server=1) == "ok\n"

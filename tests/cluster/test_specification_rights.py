@@ -5,7 +5,6 @@ Its text is applied verbatim to a real API server, and used by a worker and by D
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from tests import specification
 from tests.support.agent_live import command
 from tests.support.chart_release import apply, reviews, token_of
 from tests.support.controller_process import taints
+from tests.support.ports import unused_port
 from tests.support.scenarios.agent import GATE, LABEL
 
 RIGHTS = specification.text("daemonset/rbac.yaml")
@@ -144,9 +144,7 @@ def test_the_connectivity_matrix_does_not_hold_the_node(
     given = specification.tree("daemonset/configmap.yaml")["data"] | specification.tree(
         "daemonset/settings-thorough.yaml"
     )
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    variables = given | {"DNS_TEST_DOMAINS": "localhost", "METRICS_PORT": str(port)}
+    variables = given | {"DNS_TEST_DOMAINS": "localhost", "METRICS_PORT": str(unused_port())}
     with agent(granted, prefix, tmp_path, service, **variables) as log:
         (line,) = [json.loads(line) for line in log.read_text().splitlines() if "Connectivity check skipped" in line]
     assert line["rule"] == 'apiGroups: [""], resources: ["pods"], verbs: ["list"]'

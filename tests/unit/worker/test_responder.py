@@ -10,17 +10,13 @@ import pytest
 from kube_node_ready.exit_codes import ExitCode
 from kube_node_ready.worker import responder
 from tests.support.check_servers import LOOPBACK
+from tests.support.ports import unused_port
 
 PROGRAM = Path(sys.executable).with_name("kube-node-ready")
 
 
-def a_free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 def test_it_accepts_connections_sends_nothing_and_exits_on_sigterm() -> None:
-    port = a_free_port()
+    port = unused_port()
     with subprocess.Popen([PROGRAM, "respond", f"--port={port}"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
