@@ -147,8 +147,7 @@ class BoundedServer:
         if self._listener in ready:
             self._accept_all()
             self._refill_reserve()
-        if self._pause_until is None:  # clients that keep this thread busy get half of its time
-            time.sleep(time.monotonic() - began)
+        time.sleep(time.monotonic() - began)  # clients that keep this thread busy get half of its time
 
     def _patience(self) -> float | None:
         """Seconds until something has to be done that no socket announces."""

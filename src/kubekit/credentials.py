@@ -227,7 +227,7 @@ class Credentials:
             return self.cached(now) or self._fetch(now)
 
     def refresh(self, rejected: Identity) -> Identity:
-        """Return the identity for a retry after a 401; the rejected one if there is no other."""
+        """Return the identity for a retry after a 401: a new one if possible, otherwise the rejected one."""
         with self._lock:
             if self._identity is not None and self._identity != rejected:
                 return self._identity

@@ -195,7 +195,9 @@ def read(
     if in_pod and (_has_token(folder) or not has_home):
         return in_cluster(environ, folder)
     if not has_home:
-        raise MissingError(f"no kubeconfig: --kubeconfig and KUBECONFIG are not set, {_HOME} does not exist, no pod")
+        raise MissingError(
+            f"no kubeconfig: --kubeconfig and KUBECONFIG are not set, {_HOME} does not exist, and this is not a pod"
+        )
     return _merged([home()])
 
 

@@ -218,7 +218,7 @@ def test_series_exist_from_the_start_and_end_with_their_node(site: Site, tmp_pat
 def test_metrics_and_probes_have_separate_ports(plane: lab.Plane, tmp_path: Path) -> None:
     """Probes must not need the permission to read metrics."""
     config = a_config(
-        "default", metrics={"port": unused_port()}, nodeManagement={"nodeSelector": {"nobody": "bears-this"}}
+        "default", metrics={"port": unused_port()}, nodeManagement={"nodeSelector": {"example.com/pool": "empty"}}
     )
     with operating(tmp_path, plane.kubeconfig(), config) as operator:
         assert "kube_node_ready_build_info" in operator.ask("/metrics", server=0)

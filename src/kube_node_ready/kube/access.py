@@ -66,7 +66,7 @@ class TokenSource:
         return self._presented(cached or await self._fetch(None))
 
     async def refresh(self, rejected: Identity) -> Identity:
-        """Return the identity for a retry after a 401; the rejected one if there is no other."""
+        """Return the identity for a retry after a 401: a new one if possible, otherwise the rejected one."""
         if self._credentials is None:
             return rejected
         return self._presented(await self._fetch(rejected))

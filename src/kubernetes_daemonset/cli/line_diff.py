@@ -11,7 +11,7 @@ from itertools import takewhile
 from operator import eq
 from typing import Final, Literal
 
-_MOST_COMPARED: Final = 2_000  # lines, which take less than a second
+_MOST_COMPARED: Final = 500  # lines; the time grows with their cube where lines repeat
 _CONTEXT: Final = 3
 
 Opcode = tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]

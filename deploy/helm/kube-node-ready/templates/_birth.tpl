@@ -39,3 +39,10 @@ a cluster that does not support it rejects it.
 {{- fail (printf "gate.atBirth.enabled: true is invalid with %s; expected false, because a dry run opens no gate" (index . 0)) -}}
 {{- end -}}
 {{- end -}}
+
+{{/* Nothing, or an error: the API server would reject every new Node with such a taint. */}}
+{{- define "kube-node-ready.birth.bounded" -}}
+{{- if gt (len (first (splitList "/" .))) 253 -}}
+{{- fail (printf "the key of the gate: %s… is invalid; expected a prefix of at most 253 characters" (trunc 40 .)) -}}
+{{- end -}}
+{{- end -}}
